@@ -75,10 +75,10 @@
 #'     means (Mundlak 1978), with half the default number of chains. The warning gives both answers for slopes that differ by more than a posterior standard
 #'     deviation, and by more than 2.5 times the standard deviation that the difference has under the assumption (Hausman 1978). The printed fit also shows
 #'     slopes that exceed only the first limit: there the release cannot tell which answer is right.
-#'   * `noiseaware_warning_hidden`: in partially pooled regressions each group's covariates have a prior of their own. This prior partly determines how much a
-#'     covariate varies within groups if the noise is large. The warning is given if, in the median group, the noise's standard deviation on the sum of
-#'     squares exceeds 0.7 of the sum of squares about the mean. Slopes may then be too near 0, with intervals that are too narrow. [partial_pooling()] with
-#'     `covariates = "shared"` prevents that.
+#'   * `noiseaware_warning_hidden`: in partially pooled regressions whose covariates are not pooled, each group's covariates have a prior of their own. This prior
+#'     partly determines how much a covariate varies within groups if the noise is large. The warning is given if, in the median group, the noise's standard
+#'     deviation on the sum of squares exceeds 0.7 of the sum of squares about the mean. Slopes may then be too near 0, with intervals that are too narrow.
+#'     [partial_pooling()] with `covariates = "pooled"` or `"shared"` prevents that.
 #'   * `noiseaware_warning_covariates`: in a logistic or other regression that is not linear, coefficients depend on the shape of the covariates' distribution.
 #'     Where a release consists of cross-products with natural limits ([declare_outside()]) and covariates are modelled as normal, the coefficients are also
 #'     computed approximately for skewed covariates with the same means and covariances. These are beta-distributed within the limits, or log-normal from the

@@ -77,13 +77,11 @@
 #' @section Groups: In `y ~ x + (1 + x | g)` the intercept and the slope vary between the levels of g, as in lme4 and brms. The release needs totals by g,
 #'   `stat_by(stat_crossprod(y ~ x, bounds), levels)`, and the sizes of the groups, see [groups]. [sample_posterior()] pools the groups partially: their
 #'   coefficients are normal with the fixed effects as means. They are correlated after `|`, with the prior `prior_lkj(1)`, and independent after `||`. All groups
-#'   have the same sigma, and each has its own distribution of the covariates. `pool = partial_pooling(sd = , correlation = )` sets other priors.
-#'   `pool = "complete"` and `"none"` ignore the bars.
+#'   have the same sigma. `pool = partial_pooling(sd = , correlation = )` sets other priors. `pool = "complete"` and `"none"` ignore the bars.
 #'
 #'   The model assumes that the groups' intercepts do not depend on their covariates. Noise hides slopes within groups more than differences between the groups'
-#'   means, so a violation matters more than it would without noise. Where it matters, a warning gives both answers, see [fit_methods]. With many groups and
-#'   much noise, the prior for each group's covariates also pulls the slopes towards 0; `pool = partial_pooling(covariates = "shared")` with `method = "clt"`
-#'   prevents that, see [partial_pooling()].
+#'   means, so a violation matters more than it would without noise. Where it matters, a warning gives both answers, see [fit_methods]. The distribution of the
+#'   covariates is partially pooled if all are numbers, see [partial_pooling()].
 #'
 #'   All bars must have the same g, and every slope that varies needs its fixed effect. There are three differences from lme4. First, standard deviations and
 #'   correlations have priors, see [partial_pooling()]. Second, the draws `sd[(Intercept)]` and `cor[...]` refer to covariates in the middle of their bounds;

@@ -96,7 +96,7 @@
 #' | `divergences` | trajectories diverged: part of the posterior may be missing | use a longer `warmup` or another `method` |
 #' | `failed` | some replicates of a study failed | `$conditions` has their messages |
 #' | `few_records` | the number of records may be smaller than the method assumes | `method = "augment"`, or a prior of n |
-#' | `hidden` | noise hides how much covariates vary within groups, and slopes may be too near 0 | [partial_pooling()] with `covariates = "shared"` |
+#' | `hidden` | noise hides how much covariates vary within groups, and slopes may be too near 0 | [partial_pooling()] with `covariates = "pooled"` or `"shared"` |
 #' | `impossible` | no records could produce these totals | check units, bounds and noise |
 #' | `interrupted` | a run was interrupted; it has the draws made until then | [extend()] continues it |
 #' | `limit` | a total is as if every record were clamped | wider bounds in the next release |

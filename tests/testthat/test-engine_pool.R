@@ -454,7 +454,7 @@ test_that("exact and noisy totals at sites with parameters of their own: quadrat
   sites <- list(a = of_regression(c("x^2", "y"), 4, 9), b = of_regression(c("y^2", "y"), 3, 12), c = totals_sites()$second)
   for (parts in list(pool_parts(sites, totals_models$kept), partial_parts(sites, totals_models$kept, partial_pooling()))) {
     state <- internal("start_pool")(parts$problem, parts$bound, c(1, 2), 1L, NULL)
-    size <- if (is.null(parts$problem$partial)) 1 + 3 * 5 else 6 + 3 * 8
+    size <- if (is.null(parts$problem$partial)) 1 + 3 * 5 else 7 + 3 * 8
     q <- state$store[seq_len(size)] + rnorm(size, 0, 0.05)
     at <- function(q) .Call(internal("ffi_pool_density"), parts$problem, state, q)
     expect_true(is.finite(at(q)[1L]))
@@ -480,7 +480,7 @@ test_that("the gradient of partial pooling is that of the density, in all coordi
       problem <- with_coordinates(parts$problem, choice %% 2, choice >= 2)
       state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
       varying <- length(problem$partial$which)
-      size <- 3 + varying + 3 * (5 + varying)
+      size <- 4 + varying + 3 * (5 + varying)
       q <- state$store[seq_len(size)] + rnorm(size, 0, 0.05)
       at <- function(q) .Call(internal("ffi_pool_density"), problem, state, q)
       expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-5), tolerance = 1e-5)

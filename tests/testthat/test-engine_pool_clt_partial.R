@@ -106,7 +106,8 @@ test_that("a linear regression by clt is what the exact engine says, also in a w
     x <- rnorm(600, 0.3)
     simulate_release(data.frame(y = slope * x + rnorm(600), x), stat_crossprod(y ~ x, list(y = c(-10, 10), x = c(-8, 8))), mech_laplace(scale = 1))
   })
-  for (pool in c("partial", "walk")) {
+  for (walk in c(FALSE, TRUE)) {
+    pool <- partial_pooling(walk = walk, covariates = "separate")
     exact <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, chains = 2, iter = 1500, warmup = 500, seed = 1))
     fit <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, method = "clt", chains = 2, iter = 1500, warmup = 500, seed = 1))
     expect_identical(posterior::variables(fit$draws), posterior::variables(exact$draws))

@@ -167,7 +167,7 @@ test_that("what cannot be pooled by records is refused", {
   asked <- stat_counts(~ k, levels = list(k = c("a", "b", "c")))
   sites <- list(north = as_release(c(1.5, 2, 3), asked, mech_laplace(scale = 1), n = 6), south = as_release(c(2.5, 2, 1), asked, mech_laplace(scale = 1), n = 5))
   expect_error(imputed(sites, model_categorical(), pool = ~ `prob[a]`), "All parameters must vary", class = "noiseaware_error_pool")
-  expect_error(imputed(sites, model_categorical(), pool = partial_pooling(covariates = "shared")), "shared", class = "noiseaware_error_method")
+  expect_error(imputed(sites, model_categorical(), pool = partial_pooling(covariates = "shared")), "must be .separate", class = "noiseaware_error_method")
 })
 
 test_that("means and variances of sites that bounds cut off: draws from the prior, weighted by the noise", {
