@@ -150,9 +150,9 @@ possible <- function(distribution, n, total) {
 #'
 #' @param data A data frame of records, with the variables of the model.
 #' @param model A model, such as [model_lm()].
-#' @param statistic A statistic; its variables, bounds and levels scale the default priors.
+#' @param statistic A statistic, which names the variables; its bounds and levels scale the default priors.
 #' @param chains,iter,warmup,thin,seed,... As in [sample_posterior()].
-#' @return A fit, as from [sample_posterior()], without a release's value.
+#' @return A fit, as from [sample_posterior()], but without a release.
 #' @section Errors: As in [release()] and [sample_posterior()].
 #' @family evaluation
 #' @examples

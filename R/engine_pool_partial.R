@@ -7,8 +7,8 @@
 #' a walk, sites are in order, such as weeks or years, and the parameters of each site are normal about the previous site's. In a walk of second order, they are
 #' normal about the line through the previous two sites', which gives smooth curves.
 #'
-#' @param vary A formula of the parameters that differ between sites, such as `~ (Intercept)` or `~ (Intercept) + age`; the others are the same in all sites. `~
-#'   1` is `~ (Intercept)`; unlike in the formula of a model, `~ age` does not include the intercept. `NULL`, or `~ .`: all parameters. Except in a walk,
+#' @param vary A formula of the parameters that differ between sites, such as `~ (Intercept)` or `~ (Intercept) + age`; the others are the same in all sites.
+#'   `~ 1` means `~ (Intercept)`; unlike in the formula of a model, `~ age` does not include the intercept. `NULL`, or `~ .`: all parameters. Except in a walk,
 #'   covariates of the sites may follow a bar, `~ (Intercept) | rural`: the mean of the varying parameters then depends on them. A formula without a bar is
 #'   short for `partial_pooling(formula)`.
 #' @param sd Prior for the standard deviation between sites, or for the steps of a walk: [prior_half_normal()], [prior_half_t()] or [prior_exponential()]; or a
@@ -43,7 +43,7 @@
 #'
 #' **Default scales** of the standard deviation are the same for every method. They are 1 for `logit(prob)` and `log(rate)`, and 1/2 for `log(sigma)`,
 #' `log(cv)`, logarithms of gaps between thresholds, and the diagonal of a Cholesky factor. For means and intercepts of normal variables they are h / 4, with h
-#' half the width of the bounds. For other coefficients they are half of the default prior standard deviation that [priors] states, whatever the model's prior
+#' half the width of the bounds. For other coefficients they are half of the default prior standard deviation given in [priors], whatever the model's prior
 #' is. For covariances of [model_mvnormal()], for log-linear models, for [model_survival()] and for models of your own they are half of the standard deviation
 #' of the model's own prior. Steps of a walk have half of these scales. In a walk of second order, the second site is normal about the first with the
 #' standard deviation that is the default scale of sites without an order. The effect of a covariate has the same scale divided by the covariate's standard

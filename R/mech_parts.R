@@ -125,7 +125,7 @@ has_record_noise <- function(release) has_noisy_records(release_parts(release))
 
 #' Standard deviation of the noise
 #'
-#' The standard deviation of the noise of each published number, from a release or, in advance, from a statistic and a mechanism.
+#' The standard deviation of the noise in each published number, from a release or, in advance, from a statistic and a mechanism.
 #'
 #' @param x A release; or, before a release is made, a statistic or a named list of statistics.
 #' @param mechanism For a statistic: the mechanism, or a list of them with the same names.

@@ -55,11 +55,11 @@
 #' | `data` | records lack a variable or have the wrong type or values | the message names the column; records themselves are never shown |
 #' | `database` | the database did not answer, or the query cannot be translated | try it on made-up records, so that you can see its message |
 #' | `entropy` | the operating system returned no random bytes | nothing was released; try again |
-#' | `family` | the family of a regression is not supported | [model_glm()] lists them |
+#' | `family` | the family of a regression is not supported | [model_glm()] lists those that are |
 #' | `file` | a file cannot be read or written, or its content is not what it should be | the message says which part is wrong |
 #' | `formula` | a formula has terms that are not supported here | [noiseaware_terms] lists those that are |
-#' | `groups` | a release does not hold what a model of groups needs | a total and a size for each group: [groups] |
-#' | `impossible` | under a custom density no records could have led to the release | check the density's support |
+#' | `groups` | a release lacks what a model of groups needs | a total and a size for each group: [groups] |
+#' | `impossible` | no records could have led to the release under a custom density | check the density's support |
 #' | `interrupted` | a run was interrupted before anything was finished | run again |
 #' | `levels` | values are not among the declared levels | declare all levels, or recode the records before the release |
 #' | `meaningless` | another package's function needs information that a release does not have | [works_with()] explains why, and names an alternative |
@@ -69,7 +69,7 @@
 #' | `moments` | [covariate_moments()] lacks an input | give a release of [stat_moments4()], or a prior for the covariates |
 #' | `neighbours` | the statistic has no finite sensitivity for this kind of neighbours | the message names the other kind |
 #' | `numerical` | a matrix is not positive definite, or a number is not finite | rescale the variables, or use a less extreme prior |
-#' | `package` | a package or program that is needed is not installed | the message has the command |
+#' | `package` | a package or program that is needed is not installed | the message says how to install it |
 #' | `partial` | partial totals of several owners do not belong together | the same statistic, mechanism and `n` for all: [partial_total()] |
 #' | `pool` | sites cannot be pooled in this way, or the function is not defined for pooled fits | [pooling]; `pool = "none"` fits each site |
 #' | `prior` | a prior is not valid for the parameter or the method | the message names those that are; [priors] |
@@ -86,8 +86,8 @@
 #' | --- | --- | --- |
 #' | `bounds` | the method ignores clamping, and records beyond the bounds are likely | `method = "augment"`, or [declare_outside()] |
 #' | `clamping` | the answer depends on what lies beyond the bounds | [declare_outside()] explains which is right; the warning gives both answers |
-#' | `contextual` | slopes depend on whether groups' intercepts depend on the groups' means of the covariates | [partial_pooling()] with these means |
-#' | `contradiction` | such a release is very unlikely under the model | [bayesplot::pp_check()][pp_check.noiseaware_fit]; check bounds, units, noise, then the model |
+#' | `contextual` | slopes change if groups' intercepts may depend on the groups' means of the covariates | [partial_pooling()] with these means |
+#' | `contradiction` | the release is very unlikely under the model | [bayesplot::pp_check()][pp_check.noiseaware_fit]; check bounds, units, noise, then the model |
 #' | `convergence` | R-hat above 1.01, or fewer than 400 effective draws | [extend()] the fit; the warning suggests by how much |
 #' | `covariates` | a coefficient depends on the covariates' assumed distribution | [refit_covariates()] shows how; publish the covariates' counts |
 #' | `custom` | a function of yours gave a warning, which is not shown because it may quote records | try it on made-up records |
@@ -95,11 +95,11 @@
 #' | `diagnostic` | a check of the fit failed and was left out | the draws are complete; please report it |
 #' | `divergences` | trajectories diverged: part of the posterior may be missing | use a longer `warmup` or another `method` |
 #' | `failed` | some replicates of a study failed | `$conditions` has their messages |
-#' | `few_records` | the number of records may be smaller than the method assumes | `method = "augment"`, or a prior of n |
+#' | `few_records` | the number of records may be smaller than the method assumes | `method = "augment"`, or a prior for n |
 #' | `hidden` | noise hides how much covariates vary within groups, and slopes may be too near 0 | [partial_pooling()] with `covariates = "pooled"` or `"shared"` |
 #' | `impossible` | no records could produce these totals | check units, bounds and noise |
-#' | `interrupted` | a run was interrupted; it has the draws made until then | [extend()] continues it |
-#' | `limit` | a total is as if every record were clamped | wider bounds in the next release |
+#' | `interrupted` | a run was interrupted; the fit has the draws made so far | [extend()] continues it |
+#' | `limit` | a total is what it would be if every record were clamped | wider bounds in the next release |
 #' | `method` | the chosen method is approximate, or the run was shortened | specify the `method`, or allow more time: [method_auto] |
 #' | `mirror` | the posterior has a mirror image that this method does not reach | `method = "augment"` |
 #' | `prior` | a design or release adds nothing to the prior | a larger budget, more records, tighter bounds |
@@ -115,13 +115,13 @@
 #' | `binary` | that a 0/1 covariate is modelled as normal, and how to declare a factor |
 #' | `cells` | that synthetic data have hardly any records in some cells |
 #' | `components` | that the model uses only some of the published numbers |
-#' | `evidence` | which method the evidence was computed with |
+#' | `evidence` | which method computed the evidence |
 #' | `fewer` | that the budget is assumed to be spent on the numbers that are given |
 #' | `forecast` | how long the run will take |
 #' | `init` | that a method does not use `init` |
 #' | `likelihood` | that priorsense can scale the prior only |
 #' | `limits` | that predictions or simulated records lie beyond natural limits, or that `newdata` does |
-#' | `longer` | that chains of the default length were too short, and run again with more iterations |
+#' | `longer` | that chains of the default length were too short and were run again with more iterations |
 #' | `means` | that a column of a table, called means, is read as totals |
 #' | `method` | how long the only available method will take |
 #' | `order` | that numbers without names are assumed to be in the statistic's order |

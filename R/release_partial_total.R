@@ -8,16 +8,16 @@
 #' Joint release by several owners
 #'
 #' Owners who may pool their records before anything is published can add up exact totals instead. Each computes the partial total of its own records; one of
-#' them gives them to [release()], which adds the noise, once. For the same noise, the release is bit for bit the one that [release()] would make from all
-#' records in one data frame.
+#' them passes all of these to [release()], which adds the noise once. For the same noise, the release is bit for bit the one that [release()] would make from
+#' all records in one data frame.
 #'
 #' **A partial total is confidential**: it has no noise. When printed, it says so and shows none of its numbers. How it is stored and sent, encrypted or not, is
 #' up to the owners.
 #'
 #' @param data Some of the records: a data frame, or other input that [release()] accepts.
 #' @param statistic,mechanism,neighbours The design, the same for all owners: see [release()]. The mechanism determines the unit that records are rounded to.
-#' @param n The number of records of all owners, public. Needed only for [stat_custom()], and if the unit depends on it because there is very little noise for
-#'   the size of the data; an error says so.
+#' @param n The public number of records of all owners together. Needed only for [stat_custom()], and if the unit depends on it because there is very little
+#'   noise for the size of the data; an error says so.
 #' @return An object of class `noiseaware_partial`. [release()] of a list of these returns a release.
 #' @section Errors: The errors of [release()]; `noiseaware_error_partial` if totals do not belong together.
 #' @seealso [record_source()] for data that are larger than memory.

@@ -21,12 +21,12 @@
 #' @param person Name of the column that identifies persons. `NULL` where no records are read: in [as_release()], [sensitivity()], [budget()] and
 #'   simulations from a model.
 #' @param contributions The largest number of records of one person that are used: a whole number, at least 1.
-#' @param neighbours `"add_remove"`: one person more or less. `"replace"`: one person in another one's place, each with any number of records. The number of
+#' @param neighbours `"add_remove"`: one person more or less. `"replace"`: one person replaced by another, each with any number of records. The number of
 #'   persons is then public, but releases do not state it. The number of records is confidential in both cases.
 #' @details
-#' **Sensitivity.** It is `contributions` times the sensitivity to one record added or removed, in both norms: a person's records may all push a total the same
-#' way. Noise for `contributions = 5` and an `epsilon` is the noise for one record and `epsilon / 5` (for `mu` likewise; `rho` is divided by 25), and
-#' [design()] has the argument `neighbours` as well. A small number keeps the noise small but leaves records out.
+#' **Sensitivity.** It is `contributions` times the sensitivity to one record added or removed, in both the L1 and the L2 norm: a person's records may all move
+#' a total in the same direction. Noise for `contributions = 5` and an `epsilon` is the noise for one record and `epsilon / 5` (for `mu` likewise; `rho` is
+#' divided by 25), and [design()] has the argument `neighbours` as well. A small number keeps the noise small but leaves records out.
 #'
 #' With `neighbours = "replace"`, it is `contributions` times the sensitivity to one record replaced, added or removed, whichever is the largest, because the other
 #' person may have fewer records, or none. It is at most twice as large: for a sum of values from 0 to 12 it is the same, for counts of levels twice as large in the
@@ -39,7 +39,7 @@
 #' of persons have to fit into memory. The chunks of a function ([record_source()]) and Arrow records are read once, and the chosen records have to fit into
 #' memory. [partial_total()] is refused, because several owners may have records of the same person.
 #'
-#' **The analyst** learns the limit from the release, its print and its JSON file. The number of records is unknown (as with
+#' **The analyst** learns the limit from the release, its printed form and its JSON file. The number of records is unknown (as with
 #' `neighbours = "add_remove"`); it is the number of records that were used. Persons with more records than the limit have less weight
 #' among the used records than among all. Models treat records as independent. If a person's records resemble each other, posteriors describe the used
 #' records correctly, but are too certain about the population.

@@ -13,13 +13,13 @@
 #' @param records Size of the largest database that is drawn. For more records, widths are scaled; see Details.
 #'
 #' @return A data frame with a row for each parameter: `variable`; `width` of the equal-tailed interval; `without`, the geometric mean of the widths over the databases;
-#'   `without_mcse`, its Monte Carlo standard error; `ratio`, `width` divided by `without`. It costs no privacy, because only the release is used.
+#'   `without_mcse`, its Monte Carlo standard error; `ratio`, `width` divided by `without`. The comparison costs no privacy, because only the release is used.
 #' @details
 #' `without` is not the width for the actual confidential records, but the expected width for records that are plausible under the fit; if the model is wrong,
 #' so is the comparison. The mean is geometric because a parameter that the release hardly determines, such as a standard deviation if only a mean was
-#' published, differs by orders of magnitude between plausible databases. A few of them would decide an arithmetic mean. `ratio` includes the loss from
-#' clamping the records to their bounds and summing them, in addition to the noise. An unknown number of records has no row, because the records would reveal
-#' it.
+#' published, differs by orders of magnitude between plausible databases. A few of them would dominate an arithmetic mean. `ratio` includes the loss from
+#' clamping the records to their bounds and summing them, in addition to the noise. An unknown number of records has no row, because anyone with the records
+#' would know it.
 #'
 #' **Many records.** A release of more records than `records` is compared with databases of this size, and `without` is their width times sqrt(`records` / n):
 #' with many records, intervals narrow with the root of their number. This is checked with a quarter of each database. If the scaled width changes by more than 10

@@ -25,7 +25,7 @@
 #' exchangeable, so P(p(theta) <= a) <= a exactly, whatever the noise, the bounds and n (Awan and Wang 2024). The p-value of the null hypothesis is the largest
 #' p(theta) over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994). Here gamma is 0.003, or
 #' 1 / (R + 1) if that is larger, and from 1,000 to 2,999 replicates it decreases to 0.001. Without nuisance parameters gamma is 0. So no p-value is
-#' below 1 / (R + 1) + gamma, 0.004 for 999 replicates; the print says where it is that small.
+#' below 1 / (R + 1) + gamma, 0.004 for 999 replicates; the printed result says when that minimum is reached.
 #'
 #' **Natural limits.** If all variables of a statistic have `outside = "none"`, the mean of each component is within its limits, whatever the records are. Only
 #' parameter values with such means are tried, with a margin of one per cent of the range.
@@ -43,7 +43,7 @@
 #' **Large n.** Each replicate simulates n records. Above 20,000 records, the totals are drawn from a normal distribution instead, which is approximate; the
 #' printed result says so.
 #'
-#' **Perturbed objectives** are minimised for each replicate: a confidence set of 1,000 records needs minutes.
+#' **Perturbed objectives** are minimised for each replicate: a confidence set of 1,000 records takes minutes.
 #'
 #' T uses the mean and the covariance of z from method `"clt"` or from simulated records. They depend only on theta, so errors in them affect the power but not
 #' the validity.

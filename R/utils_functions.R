@@ -14,7 +14,7 @@
 #' formula, and makes predictions from the original variables.
 #'
 #' @details
-#' **What is possible.** A function has one variable, and its constants are written out. Functions can be nested.
+#' **What is possible.** A function takes one variable, and its constants must be written out. Functions can be nested.
 #' * Numbers: `log()` (also with a base), `log2()`, `log10()`, `log1p()`, `sqrt()`, `exp()`, `expm1()`, `asinh()`, `qlogis()`, `plogis()`, `sin()`, `cos()`, `abs()`;
 #'   `pmin(x, 30)`, `pmax(x - 30, 0)`. Inside `I()`, or inside another function: `+`, `-`, `*`, `/` and `^` with a constant, as in `log(x + 1)`,
 #'   `I((x - 40) / 10)`, `I(x^0.5)` and `sin(2 * pi * month / 12)`.
@@ -27,9 +27,9 @@
 #'
 #' **Interpretation.** Each function is a separate column, named as in [stats::lm()]. Records are clamped to the bounds of the variable and then transformed, so
 #' that, for example, no logarithm of a negative number arises. The column's bounds are the exact range of the function between the variable's bounds, and the
-#' sensitivity follows from them. A fit is bit for bit the same as a fit to data with a precomputed column. The model describes the function: if `log(x)` is a
+#' sensitivity follows from them. A fit is identical, bit for bit, to a fit with a precomputed column. The model describes the function: if `log(x)` is a
 #' covariate, it is normal, so `x` is lognormal. If a function has no other values outside the bounds, such as a sine over a whole period, no record lies
-#' outside its range, see [declare_outside()].
+#' outside its range; see [declare_outside()].
 #'
 #' The breaks of `cut()` must span the bounds of the variable, and each interval must contain values between the bounds. A value at the outermost break is in
 #' the adjacent interval, as with `include.lowest = TRUE`. In [stat_counts()], where the variable has no bounds, a value beyond the breaks is counted in the
