@@ -15,7 +15,7 @@
 #' * `"none"`: separate fits, side by side, by any method.
 #'
 #' Sites may differ in the number of records, the bounds, the mechanism, the statistic, and in which of its components they publish, as long as each release has
-#' what the model needs. Priors that are scaled by the bounds use bounds around those of every site.
+#' what the model needs. Priors that are scaled by the bounds use bounds that enclose those of every site.
 #'
 #' **An unknown number of records.** Each site with an unknown number of records (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in [release()])
 #' has a prior for it. `prior_n` is one [prior][prior_n] for all of these sites, or a named list of priors, such as `prior_n = list(north =
@@ -38,7 +38,7 @@
 #' squares may be exact ([mech_exact()]) at some or all sites. Hamiltonian Monte Carlo moves the parameters and the totals of all sites. Its cost grows with the
 #' number of sites, not with the number of records. It may not be the best method in two cases: the numbers of records are known and only sums were published,
 #' or a short run expects more than 1 per cent of the records outside the bounds. Then `method = "auto"` chooses `"augment"` if 1,000 effective draws are expected to
-#' take less than five minutes. Otherwise it chooses `"clt"` for rates only, which accounts for bounds there, with a warning.
+#' take less than five minutes. Otherwise, for rates only, it chooses `"clt"`, which accounts for bounds there, with a warning.
 #'
 #' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()] (saturated, decomposable or log-linear) are exact by method `"collapse"`,
 #' with complete and partial pooling and in walks. The table of each site is moved given its parameters, and all parameters given the tables. The cost does not
@@ -55,8 +55,8 @@
 #'
 #' Otherwise, complete pooling is **approximate**, by method [`"clt"`][method_clt], with a warning: the totals of each site are normal given the parameters that
 #' all sites share. It works wherever this method works for one site, including [model_logistic()] and [model_glm()] of numbers, [model_categorical()] and
-#' [model_naive_bayes()] given counts, [model_lm()] with factors, and [model_expfam()]. The printed fit says that it is approximate, and how many records are expected
-#' outside the bounds if bounds are ignored. You can ask for it with `method = "clt"`. A fit accepts at most 2,000 released numbers over all sites (300 for
+#' [model_naive_bayes()] given counts, [model_lm()] with factors, and [model_expfam()]. The printed fit says that it is approximate and, if bounds are ignored,
+#' how many records are expected outside them. You can ask for it with `method = "clt"`. A fit accepts at most 2,000 released numbers over all sites (300 for
 #' categories).
 #'
 #' **Partial pooling and walks of other models** are also exact by method `"augment"`: the records of each site are imputed under the site's own parameters. It
@@ -76,13 +76,13 @@
 #' | [model_categorical()] of counts | exact, or approximate by `"clt"` | exact, or approximate by `"clt"` | all methods |
 #' | [model_naive_bayes()] of counts | exact, or approximate by `"clt"` | exact, or approximate by `"clt"` | all methods |
 #' | [model_table()] | exact | exact | all methods |
-#' | responses with levels, factors alone | exact | exact | all methods |
+#' | responses with levels, only factors as covariates | exact | exact | all methods |
 #' | all others | exact by `"augment"`, or approximate by `"clt"` | where the density of records is known | all methods |
 #'
 #' @section Same people, or different ones:
 #' A release does not say whom it is about. Several releases of the **same** people are combined into one by [add_release()]; a list would be wrong. Releases of
-#' **different** people are given as a list, with `pool`. Two sites with identical releases are an error: if the noise is continuous, or ten numbers or more
-#' agree, that is no coincidence.
+#' **different** people are given as a list, with `pool`. Two sites with identical releases are an error if the noise is continuous or at least ten numbers
+#' agree, because that is no coincidence.
 #'
 #' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, two sites with identical releases, sites with different variables, or a model that
 #'   does not fit all of them. Also a site with an unknown number of records if it must be known: for totals of rates by `"collapse"`, and for R functions that

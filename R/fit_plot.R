@@ -36,9 +36,9 @@
 #' | type | columns |
 #' | --- | --- |
 #' | `"prior"` | `variable`, `distribution` ("prior" or "posterior"), `at`, `density` |
-#' | `"denoised"` | `component`, of several sites `name[site]`; `published`, `NA` if hidden; `noise_sd`, 0 or `NA` without noise; `mean`, `sd`, `lower`, `upper` |
+#' | `"denoised"` | `component`, for several sites `name[site]`; `published`, `NA` if hidden; `noise_sd`, 0 or `NA` without noise; `mean`, `sd`, `lower`, `upper` |
 #' | `"table"` | one for each variable; `released`, `NA` where it was not; `noise_sd`; `mean`, `sd`, `lower`, `upper` |
-#' | `"mosaic"` | as of `"table"`; `share` and `share_sd` of the second variable's level among the records with the first one's |
+#' | `"mosaic"` | as for `"table"`; `share` and `share_sd` of the second variable's level among the records with the first one's |
 #' | `"survival"` | `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability |
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for the prior of sites with separate parameters; the errors of [denoise()] for tables
 #'   and published numbers; `noiseaware_error_formula` for several margins or more than three variables.

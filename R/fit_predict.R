@@ -4,9 +4,8 @@
 #'
 #' @param object A fit of [model_lm()], [model_glm()], [model_survival()] or [model_table()]; or of a model of one variable without covariates:
 #'   [model_bernoulli()], [model_poisson()], [model_exponential()] or [model_normal()].
-#' @param newdata A data frame with the covariates. By default the public ones ([public_covariates]), or the groups. Without
-#'   covariates, one prediction, or the same for each row. For a table: a formula such as `~ a | b`,
-#'   for the distribution of `a` given each level of `b`, or `~ a:b`. See [table_measures()].
+#' @param newdata A data frame with the covariates. By default the public ones ([public_covariates]), or the groups. Without covariates: one prediction, or the
+#'   same one for each row. For a table: a formula such as `~ a | b`, for the distribution of `a` given each level of `b`, or `~ a:b`. See [table_measures()].
 #' @param type `"mean"`: posterior mean of the expected response; `"draws"`: a
 #'   matrix of predictive draws, one row per posterior draw. `"expected"`: a matrix of draws of the expected response (the probability of 1 for a binary
 #'   response, the rate for a count); `"link"`: posterior mean of the linear predictor; `"response"` is a synonym for `"mean"`. For [model_survival()]:
@@ -32,7 +31,7 @@
 #' | | `type = "expected"` | a draws x rows x levels array of the levels' probabilities |
 #' | | `type = "draws"` | the numbers of the levels; the attribute `levels` has their names |
 #'
-#' **Several sites or groups** need their name, `site`, which may be `"new"`: see [pool_methods].
+#' **Several sites or groups**: `site` names the one to predict, or is `"new"`. See [pool_methods].
 #'
 #' **Natural limits** (`outside = "none"`) are known to the release, not to the model: predictions of a normal response, and intervals, may lie beyond them, and
 #' nothing is cut off. A message says so, and whether `newdata` has covariates beyond their natural limits.

@@ -40,7 +40,7 @@ most_doublings <- 3L
 #' covariates**. With several covariates, a refit therefore ignores their dependence. If the release shows such dependence, it contradicts the refit, which then
 #' does not count.
 #'
-#' In a linear regression with bounds that are natural limits ([declare_outside()]), the coefficients hardly differ. In others with such limits,
+#' In a linear regression with bounds that are natural limits ([declare_outside()]), the coefficients hardly differ. In other regressions with such limits,
 #' [sample_posterior()] computes approximately what skewed covariates would change, and warns. `refit_covariates()` samples from the exact posteriors.
 #'
 #' One remedy is a release with more information about the covariate, such as [stat_counts()] of the covariate cut into classes by the response, or a

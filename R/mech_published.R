@@ -30,8 +30,8 @@
 #' it carries no information; the same holds for components that the statistic leaves out ([stat_subset()]).
 #'
 #' **Without noise.** `published(mech_exact(), threshold = 10)` is plain cell suppression, for counts and other whole numbers: the posterior covers all tables
-#' that agree with the shown numbers. It is computed with discrete Laplace noise of scale 0.05, which differs from 0 once in 10^8 draws. Suppression gives no
-#' differential privacy guarantee: [privacy()] reports none, and [release()] does not accept it.
+#' that agree with the shown numbers. It is computed with discrete Laplace noise of scale 0.05, which differs from 0 less than once in 10^8 draws. Suppression
+#' gives no differential privacy guarantee: [privacy()] reports none, and [release()] does not accept it.
 #'
 #' **Where it works.** Method `"augment"` always supports it, and `"collapse"` for counts and for totals of Poisson and exponential records; both are exact.
 #' Other methods do not, because they need the noisy numbers. It applies to totals and counts, not to [stat_records()].

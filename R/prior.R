@@ -42,7 +42,7 @@
 #' * `prior_gamma_process(concentration, rate)`: for the hazards of a piecewise exponential or discrete distribution, see [model_survival()]. The
 #'   increase of the cumulative hazard in an interval, divided by its mean, is Gamma(a, a), independently for each interval. Here a is the concentration times the
 #'   interval's share of the time between the first and the last break. `rate` is the mean hazard per unit of time: one number (an exponential distribution) or
-#'   one for each interval. If it is not given, the intercept estimates it.
+#'   one for each interval. If it is not given, it is estimated as the intercept.
 #' * `prior_beta_process(concentration, rate)`: for the same hazards. The probability of the event in an interval, for those who enter it, is
 #'   Beta(c h, c (1 - h)), independently for each interval, with h = 1 - exp(-rate x width). The concentration c is equivalent to a number of people
 #'   observed before. The further c h is below 1, the slower the chains mix.
@@ -51,10 +51,10 @@
 #'
 #' @section Priors scaled by the bounds:
 #' Under the default priors, all means and standard deviations that records between the bounds can have are plausible. The central 90 per cent of the prior for
-#' a standard deviation lie between 0.06 and 0.78 times the width of the bounds. (For records that are uniform between the bounds it is 0.29 times the width,
-#' for records at both bounds 0.5 times.)
-#' Correlations are not shrunk towards 0. If only a noisy sum was published, the coverage of 95% intervals for a mean depends on the standard deviation of the
-#' data. It is 98 per cent if that is 0.05 times the width, 95 per cent at 0.2, 93 per cent at 0.29 and 87 per cent at 0.4: 94 per cent on average.
+#' a standard deviation lies between 0.06 and 0.78 times the width of the bounds. (For records that are uniform between the bounds it is 0.29 times the width,
+#' for records at both bounds 0.5 times.) Correlations are not shrunk towards 0. If only a noisy sum was published, the coverage of 95% intervals for a mean
+#' depends on the standard deviation of the data. It is 98 per cent if that is 0.05 times the width, 95 per cent at 0.2, 93 per cent at 0.29 and 87 per cent at
+#' 0.4: 94 per cent on average.
 #'
 #' Let c be the middle of a variable's bounds and h half their width, y the
 #' response, and p the number of covariates (a factor counts as one). With covariates measured from
@@ -67,7 +67,7 @@
 #' | coefficient of a level | N(0, (2 sigma / sqrt(p))^2) | location 0, scale h_y / sqrt(p) |
 #' | sigma | sigma^2 ~ InverseGamma(3/4, (h_y / 5)^2) | log sigma ~ N(log(h_y / 4), 0.8^2) |
 #'
-#' With `prior_normal()` or `prior_student_t()` for the coefficients, the central 90 per cent of the prior for sigma lie between 0.03 and 0.47 times the width.
+#' With `prior_normal()` or `prior_student_t()` for the coefficients, the central 90 per cent of the prior for sigma lies between 0.03 and 0.47 times the width.
 #' `prior_half_normal()` and `prior_half_t()` have the scale h_y / 2, and `prior_exponential()` has
 #' the mean h_y / 2.
 #'
@@ -84,15 +84,14 @@
 #' coefficients of levels. For covariates within their bounds, the linear predictor then has a standard deviation of about 4, whatever p is.
 #'
 #' These priors have the weight of a few records. They matter if there is so much noise that the release contains
-#' little information: `plot(fit, "prior")` shows whether it does. They also matter if the bounds are very wide for a variable. Its mean may then be more than
-#' twenty standard deviations away from c. `prior_nig()` and `prior_niw()` put little mass on such means, and favour a larger variance instead. Narrower bounds,
-#' or a smaller `precision` or `kappa`, prevent this.
+#' little information: `plot(fit, "prior")` shows whether this is so. They also matter if the bounds are very wide for a variable. Its mean may then be more
+#' than twenty standard deviations away from c. `prior_nig()` and `prior_niw()` put little mass on such means, and favour a larger variance instead. Narrower
+#' bounds, or a smaller `precision` or `kappa`, prevent this.
 #'
 #' @section Truncated priors:
 #' `prior_nig()` and `prior_niw()` may be truncated where bounds constrain the parameters
-#' (Kazan & Reiter 2025). `within` leaves only means between two bounds, and standard
-#' deviations of at most half the distance between them, because records between
-#' the bounds cannot have a larger one. `within` is `TRUE` for the statistic's bounds,
+#' (Kazan & Reiter 2025). `within` restricts means to the range between two bounds, and standard deviations to at most half the distance between them, because
+#' records between the bounds cannot have a larger one. `within` is `TRUE` for the statistic's bounds,
 #' `c(lower, upper)`, or a named list of such pairs, one per variable. It truncates the
 #' joint distribution of mean and sd (or cov). It is available for [model_normal()],
 #' [model_mvnormal()] and the covariates of [model_lm()] and

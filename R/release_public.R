@@ -17,24 +17,25 @@
 #' | number, only totals | `stat_sums(~ y + y:x, bounds, rescale = FALSE)`, [stat_crossprod()] | [mech_laplace()], [mech_gaussian()] |
 #' | number, or 0 and 1 | `stat_records(~ y, bounds = list(y = c(0, 10)))` | [mech_laplace()], [mech_gaussian()] |
 #'
-#' The guarantee concerns one record's response; public variables are not protected. Values outside the bounds were clamped, which the posterior accounts for. A
-#' budget is converted to noise by the width of the bounds. If one person adds at most 1 to the count of one area, the noise was scaled differently: give its
-#' scale, as in `mech_discrete_laplace(scale = 2)`.
+#' The guarantee concerns one record's response; public variables are not protected. Values outside the bounds were clamped, which the posterior accounts for.
+#' The noise for a given budget follows from the width of the bounds. If one person adds at most 1 to the count of one area, the noise was scaled differently:
+#' give its scale, as in `mech_discrete_laplace(scale = 2)`.
 #'
 #' **Models.** [model_lm()], and [model_glm()] for binary responses, counts and factors with several levels. The formula contains the response and any of the
 #' public covariates, including functions, products and offsets such as `offset(log(population))`. The covariates have no distribution, so leave `covariates`
 #' and `factors` at their defaults.
 #'
-#' **Totals.** The response's sum, its products with public covariates and its square, under [model_lm()]; sums of covariates alone are known and carry no
+#' **Totals** under [model_lm()]: the response's sum, its products with public covariates and its square. Sums of covariates alone are known and carry no
 #' information. The fit is exact if no response lies outside its bounds; the printed fit shows how likely that is.
 #'
 #' **Priors.** Default priors use two standard deviations of a covariate on either side of its mean instead of bounds; see [model_glm()] and [model_lm()].
 #'
-#' **Method.** The confidential response is summed or integrated out of each record's density, exactly. Hamiltonian Monte Carlo moves the parameters, together
-#' with independent proposals about the mode if these are accepted. See the article "Algorithms" on the web site.
+#' **Method.** The confidential response is summed or integrated out of each record's density, exactly. Hamiltonian Monte Carlo moves the parameters. If most
+#' independent proposals about the mode are accepted early in the warmup, these take the place of most trajectories. See the article "Algorithms" on the web
+#' site.
 #'
 #' [predict()][predict.noiseaware_fit] and `simulate()` use the public covariates by default. Such a release cannot be written as JSON or pooled.
-#' @section Errors: `noiseaware_error_public`: not a data frame, missing values, or a number of rows that differs from the number of answers.
+#' @section Errors: `noiseaware_error_public`: not a data frame, missing values, or a number of rows that differs from the number of responses.
 #'   `noiseaware_error_variables`: variables of the model that are neither released nor public, or are on the wrong side of the formula.
 #'   `noiseaware_error_prior`: a distribution for covariates was given.
 #' @family published numbers

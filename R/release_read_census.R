@@ -17,7 +17,7 @@
 #' **Noisy measurements**: columns `geocode`, `query_name`, `value` and `variance`, and a column for each variable, which shows how it enters the query (`*`:
 #' not at all). `value` has the counts of a query as an array, with the last variable varying fastest. The noise is discrete Gaussian, and neighbours differ in
 #' a replaced record. Constraints (rows with a `sign`) are left out. A query without variables, such as `"total_dpq"`, counts the records ([stat_size()]), so
-#' that `n` must be `NULL`. A replaced person may live elsewhere, so neighbours of a release with this query differ in a record added or removed.
+#' `n` must be `NULL`. A replaced person may live elsewhere, so neighbours of a release with this query differ in a record added or removed.
 #'
 #' **Least squares estimates**: a file separated by `|` with the columns `geocode`, `query`, `estimate`, `std_dev`. The estimates of a geography are correlated,
 #' and their correlations are not published. This release treats them as independent, which is correct for a single estimate and a working approximation for a

@@ -29,10 +29,10 @@
 #' neighbours differ in a record added or removed; with `change_one_distance()`, `hamming_distance()` and data of known size, they differ in a replaced record.
 #' Counts by category include an additional count of records in none of the categories, unless it was omitted; its level is called `other`.
 #'
-#' OpenDP does not promise that its JSON stays the same between versions. Parts that are not understood lead to an error that names them. This always holds for
-#' processing of the noisy result and for other noise. `make_resize` is understood if `n` is the size: then it changes nothing. Other transformations are an
-#' error unless you give `statistic` and thereby take responsibility for them. Noise in steps (`k`) larger than a hundredth of its scale is an error, except for
-#' whole numbers in steps of 1.
+#' OpenDP does not promise that its JSON stays the same between versions. Parts that are not understood lead to an error that names them. Post-processing and
+#' noise of any other kind are always an error. `make_resize` is understood if `n` is the size: then it changes nothing. Other transformations are an error
+#' unless you give `statistic` and thereby take responsibility for them. Noise in steps (`k`) larger than a hundredth of its scale is an error, except for whole
+#' numbers in steps of 1.
 #' @references
 #' Gaboardi, M., Hay, M. and Vadhan, S. (2020). A programming framework for OpenDP.
 #' @examples

@@ -8,7 +8,7 @@
 #' * `file`: the result of `query.summarize()`: a data frame, or the name of a file (CSV or Parquet), with the columns `column`, `aggregate`,
 #'   `distribution`, `scale` and, if groups below a threshold are hidden, `threshold`.
 #' * `table`: the numbers: a data frame or a file. Columns that are not in the summary name the groups.
-#' * `levels`: a named list with all levels of each variable that groups, if they are public. `NULL` (the default) uses the levels in the table; if groups are
+#' * `levels`: a named list with all levels of each grouping variable, if they are public. `NULL` (the default) uses the levels in the table; if groups are
 #'   hidden, the other possible levels are then unknown.
 #' * `bounds`: a named list with `c(lower, upper)` for each column that is a sum: the summary does not contain the limits that the values were clamped to.
 #' * `n`: the public number of records; `NULL` (the default) if it is not known.

@@ -17,7 +17,7 @@
 #'
 #' **Noise and threshold by date**, as documented: until 8 February 2017, Laplace noise of scale 300 (up to 300 views per user at epsilon = 1) with a threshold
 #' of 3,500. Until 5 February 2023, scale 30 with a threshold of 450. Since then, Gaussian noise with rho = 0.015 for a user's first 10 different pages of a
-#' day, that is an sd of sqrt(10 / (2 rho)) = 18.3, with a threshold of 90. Counts are whole numbers, so the noise is discrete. Since 15 February 2024 some
+#' day, that is, an sd of sqrt(10 / (2 rho)) = 18.3, with a threshold of 90. Counts are whole numbers, so the noise is discrete. Since 15 February 2024 some
 #' countries have other values: give them by `mechanism`, as in `published(mech_discrete_gaussian(sd = 25), threshold = 150)`.
 #'
 #' **What a record is.** A view of one of these pages from that country; the number of views is not known. The documented guarantee covers all views of a user.

@@ -6,7 +6,7 @@
 #' is discarded. The result does not depend on where chunks begin and end.
 #'
 #' @param from Names of text files with a header line and fields separated by `sep`, or of Parquet files (which the package nanoparquet reads,
-#'   if it is installed), all with the same columns. Other columns than those needed are not kept. Text files compressed by gzip or xz are decompressed as they
+#'   if it is installed), all with the same columns. Columns that are not needed are not kept. Text files compressed by gzip or xz are decompressed as they
 #'   are read. Or a function without arguments that returns a data frame with some records each time it is called, and `NULL` when
 #'   there are no more. It can wrap anything that reads batches, such as a database cursor.
 #' @param sep The field separator of text files, one character.
@@ -19,7 +19,7 @@
 #' column. No value of a record appears in an error or in a file.
 #'
 #' **Parquet**: a file is recognised by its name (`.parquet`) or its first and last bytes. Its columns are treated like those in a data frame. One row group has
-#' to fit in memory; it usually holds 10^5 to 10^6 records. Give a function with packages that read other files or sets of files, such as arrow.
+#' to fit in memory; it usually holds 10^5 to 10^6 records. For other files or sets of files, give a function that uses a package such as arrow.
 #'
 #' **Arrow**: [release()], [partial_total()] and [as_release()] accept a table, a data set of many files, a query of such a data set, a scanner or a reader from
 #' the package arrow. They also accept any stream of the package nanoarrow, which reads all of these batch by batch and has to be installed. A query that

@@ -5,8 +5,8 @@
 #'
 #' @param release A release of totals or counts, or with coefficients of a perturbed objective ([mech_objective()]). For `p_value()` and `confidence_set()` also a
 #'   named list of releases of different people, one per site: then each site has parameters of its own, such as `prob[yes,north]`.
-#' @param model A model, as for [sample_posterior()]; also one of [groups], such as `model_normal(y ~ arm)`, each with parameters of its own. Its prior does not
-#'   enter the p-value: it only sets the start and the units of the search.
+#' @param model A model, as for [sample_posterior()]; also a model of [groups], such as `model_normal(y ~ arm)`, where each group has its own parameters. Its
+#'   prior does not enter the p-value: it only sets the start and the units of the search.
 #' @param null The null hypothesis: a named vector of values of one or more parameters, such as `c(age = 0)`, with names as in `names(coef(fit))`;
 #'   `prob` is enough if only one name begins with `prob[`. All other parameters are nuisance parameters. Or a function of all parameters (a
 #'   named vector) that returns numbers that are 0 under the null hypothesis, such as

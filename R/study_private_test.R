@@ -10,10 +10,10 @@
 #'   difference, and 1 for a ratio of standard deviations.
 #' @param scores `NULL`, or a number for each level of the covariate, such as doses: then `y ~ x` for a factor with two levels tests for a trend in the
 #'   proportions, like [stats::prop.trend.test()].
-#' @param of `"mean"`; or `"sd"` for the standard deviation of a number, which requires `null`, or for those of groups.
+#' @param of `"mean"`; or `"sd"` for the standard deviation of a number, which requires `null`, or the standard deviations of groups.
 #' @param level Confidence level.
 #' @param interval Whether to compute a confidence interval, which takes about 12 tests.
-#' @param bayes_factor Whether to compute a Bayes factor that takes a few seconds; see below. For a proportion it is computed at once, and always.
+#' @param bayes_factor Whether to compute Bayes factors that take a few seconds; see below. For a proportion, the factor is always computed.
 #' @param x An object returned by `private_test()`.
 #'
 #' @details
