@@ -28,7 +28,7 @@
 #' **Independence**: under H1 the cells (given each combination of the factors after the bar) have Dirichlet probabilities; under H0 the two margins have them,
 #' and are independent. Every cell or level has the same weight. Without noise and with weight 1, this is the joint multinomial test of Gunel & Dickey (1974).
 #' The ratio is
-#' averaged over draws of the confidential table under H1, by method `"collapse"`. A note says if only a few draws dominate the average.
+#' averaged over draws of the confidential table under H1, by method `"collapse"`. A note warns if a few draws dominate the average.
 #'
 #' **Equal rates**: under H1 each site has its own probability or rate with the model's prior; under H0 all sites share one. The result is exact, by
 #' enumeration of the totals and quadrature. Separate rates spread over the whole prior are a poor alternative if all rates are small: the Bayes factor then

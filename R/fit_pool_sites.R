@@ -12,14 +12,14 @@
 #' @param sites For a new site: a data frame with one row, its covariates, see [partial_pooling()]. `NULL`: their mean over sites.
 #' @param seed Fixes the draws of a new site; see [sample_posterior()].
 #' @param x An object returned by `site_ranks()`.
-#' @param type `"intervals"`: the posterior mean of each site's rank with an interval; `"probabilities"`: the probability of each rank of each site.
+#' @param type `"intervals"`: the posterior mean of each site's rank with an interval; `"probabilities"`: the probability that each site has each rank.
 #' @param row.names,optional Not used.
 #' @param ... Must be empty.
 #'
 #' @details `plot(fit, "shrinkage")` compares the estimate of each site on its own with its estimate in the pool, for the first 60 sites, in the order of the
 #'   estimates or of the walk.
 #'
-#' `plot(fit, "curve")` draws a parameter of all sites in their order, with a pointwise interval. If the sites are the intervals of a number, as those of
+#' `plot(fit, "curve")` draws a parameter of all sites in their order, with a pointwise interval. If the sites are the intervals of a number, such as those of
 #' `cut()`, each is at the middle of its interval. See the section Curves of [groups].
 #'
 #' Ranks are ranks of the parameters; 1 is the largest. Each draw of all sites' parameters has an order, and over the draws these orders give the probability of

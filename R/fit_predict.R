@@ -31,7 +31,7 @@
 #' | | `type = "expected"` | a draws x rows x levels array of the levels' probabilities |
 #' | | `type = "draws"` | the numbers of the levels; the attribute `levels` has their names |
 #'
-#' **Several sites or groups**: `site` names the one to predict, or is `"new"`. See [pool_methods].
+#' **Several sites or groups** have further arguments, such as `site`: see [pool_methods].
 #'
 #' **Natural limits** (`outside = "none"`) are known to the release, not to the model: predictions of a normal response, and intervals, may lie beyond them, and
 #' nothing is cut off. A message says so, and whether `newdata` has covariates beyond their natural limits.
@@ -160,7 +160,7 @@ add_residual <- function(fit, expected) {
 #' @param nsim Number of databases.
 #' @param seed Fixes the draws; see [sample_posterior()].
 #' @param ... Must be empty.
-#' @return A list of `nsim` data frames, each with as many rows as there are records; a number of records that is unknown is drawn from its posterior.
+#' @return A list of `nsim` data frames, each with as many rows as there are records; an unknown number of records is drawn from its posterior.
 #' @section Messages: `noiseaware_message_limits`: values lie beyond the natural limits that the release declares, which the model does not know.
 #' @family summaries of fits
 #' @examples

@@ -7,8 +7,8 @@
 #' variables, without sampling again.
 #'
 #' @param fit A fit of one release by [model_mvnormal()], or by [model_lm()] on normal covariates.
-#' @param formula `response ~ covariate + ...`: numeric variables of the fit, any of them as the response; `y ~ 1` for no covariates, `y ~ .` for all others.
-#'   With survey weights, variables of the release: see the section Survey weights.
+#' @param formula `response ~ covariate + ...`: numeric variables of the fit, with any of them as the response; `y ~ 1` for no covariates, `y ~ .` for all
+#'   others. With survey weights, variables of the release: see the section Survey weights.
 #' @details
 #' Under the joint normal distribution the conditional distribution of the response is a linear regression, so a draw of means and covariances gives a draw of
 #' its coefficients. The posterior is as exact as the fit. Its prior is implied by the joint prior: with [prior_niw()], slopes and residual variance have no
@@ -22,16 +22,16 @@
 #' @section Survey weights: If the release was made by [stat_crossprod()] with `weights`, the fit is of the weighted products, and `regress()` gives the
 #'   design-weighted estimates. They solve E(w x x') b = E(w x y): `y ~ 1` gives the weighted mean of y (the ratio of two totals), and `y ~ x` the weighted
 #'   regression. The draws `total[w]`, `total[y]` and `total[x]` are the weighted totals: the estimated size of the population, and the population totals.
-#'   The multivariate normal distribution is only a working model of the products. The posterior standard deviations contain the noise and the design
-#'   uncertainty. Without noise and with many records they are the linearised standard errors for sampling with replacement, as in `svymean()`,
-#'   `svytotal()` and `svyglm()` of the survey package. Nothing is assumed about how y depends on x.
+#'   The multivariate normal distribution is only a working model of the products. The posterior standard deviations reflect the noise and the design
+#'   uncertainty. Without noise and with many records they are the linearised standard errors for sampling with replacement, as in `svymean()`, `svytotal()` and
+#'   `svyglm()` of the survey package. Nothing is assumed about how y depends on x.
 #'
 #'   If the release is by stratum ([stat_by()]), the strata are fitted separately, and their totals are added up. There is no finite population
-#'   correction, and there are no clusters. Draws that no records could have are left out, and the printed fit states their share; if they are more than half,
-#'   the noise is too large, and there is an error. The first variable of the released formula can only be the response. Generalized linear models are not
-#'   available, because their weighted equations are not totals. The release has no weighted total of the squared response, so there are no predictions of
-#'   single responses. The default scale of [prior_niw()] is a quarter of the usual one, because it would add to the design variance. It
-#'   still does with few records: with 200 records and hardly any noise, standard errors of slopes were 7% to 26% above those of `svyglm()`.
+#'   correction, and there are no clusters. Draws that no records could produce are left out, and the printed fit states their share. If they are more than
+#'   half, the noise is too large, and an error is raised. The first variable of the released formula can only be the response. Generalized linear models are
+#'   not available, because their weighted equations are not totals. The release has no weighted total of the squared response, so there are no predictions of
+#'   single responses. The default scale of [prior_niw()] is a quarter of the usual one, which would add to the design variance. With few records it still does:
+#'   with 200 records and hardly any noise, standard errors of slopes were 7% to 26% above those of `svyglm()`.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_variables`; `noiseaware_error_value` for weighted totals that
 #'   are too noisy.
 #' @seealso [update()][update.noiseaware_fit] with `formula. =` samples another regression from the same release.

@@ -2,10 +2,10 @@
 
 #' Report a fit as a web page
 #'
-#' Writes a single HTML file, pictures included. It contains the release, the model, priors compared with the posterior, diagnostics in words and a posterior
-#' predictive check. It also compares the published numbers with the denoised ones, and shows the cost of the noise, a paragraph for the methods section of a
-#' paper, and the session information. A regression gets a plot of its predictions, a table its margins, a survival model its curves, and several sites or
-#' groups their shrinkage and ranks. The file can be viewed and shared without R.
+#' Writes a single HTML file that includes its plots. It contains the release, the model, priors compared with the posterior, diagnostics in words and a
+#' posterior predictive check. It also compares the published numbers with the denoised ones, and shows the cost of the noise, a paragraph for the methods
+#' section of a paper, and the session information. For a regression it plots predictions, for a table margins, for a survival model curves, and for several
+#' sites or groups shrinkage and ranks. The file can be viewed and shared without R.
 #'
 #' @param fit A fit from [sample_posterior()].
 #' @param file Name of the file, which is replaced if it exists.

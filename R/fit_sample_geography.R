@@ -1,10 +1,10 @@
 # Counts of nested areas: see src/geography/transfers.c. Draws of millions of cells would fill the memory, so only the mean and the standard deviation of each
 # cell are kept, and the draws of the sums that `track` names.
 
-#' Counts of nested areas
+#' Counts in nested areas
 #'
-#' Counts of persons by nested areas, such as states, counties and blocks, and by personal variables, given noisy counts at any of these levels and exact counts
-#' at some. The posterior covers every cell, even millions of them, and any sum of cells.
+#' Draws the counts of persons in nested areas, such as states, counties and blocks, by personal variables, given noisy counts at any of these levels and exact
+#' counts at some. The posterior covers every cell, even millions of them, and any sum of cells.
 #'
 #' @param release A release of counts ([stat_counts()], [stat_subset()] of them), with built-in noise or exact ([mech_exact()]). Each margin has at most one
 #'   area variable and any of the persons' variables. Margins at several levels are separate statistics in a list, or terms of one statistic.

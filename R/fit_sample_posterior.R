@@ -35,10 +35,10 @@
 #' class `noiseaware_message_forecast` gives the remaining time, if that is 10 seconds or more. A second message follows the first chain's warmup if the
 #' forecast has changed by half. An interrupted run returns the draws made so far, with a warning; [extend()] continues it.
 #'
-#' **Length.** 2000 iterations may turn out too few: an R-hat above 1.01, or fewer than 400 effective draws. The chains then run once
-#' more, two to 32 times as long, if this is expected to take at most 45 seconds. They do not if you gave `iter`, `warmup`, `thin` or `init`, or if the
-#' model, the statistic or the noise consists of R functions. `thin` keeps as many draws as before, and a message of class `noiseaware_message_longer` gives
-#' the new length. A call with this `iter` and `thin` gives the same draws.
+#' **Length.** The default of 2,000 iterations may not reach 400 effective draws and an R-hat of at most 1.01. The chains then run once
+#' more, two to 32 times as long, if this is expected to take at most 45 seconds. They do not if you specified `iter`, `warmup`, `thin` or `init`, or if the
+#' model, the statistic or the noise consists of R functions. `thin` is raised so that there are as many draws as before, and a message of class
+#' `noiseaware_message_longer` gives the new length. A call with this `iter` and `thin` gives the same draws.
 #'
 #' **Narrow questions.** A model that names some of the release's variables (`model_lm(bwt ~ age)`, `model_normal("age")`,
 #' `model_table(~ smoke:low)`) uses only the released numbers that involve these variables. Their noise is independent of the noise in the others, so the

@@ -2,7 +2,7 @@
 
 #' Survival curves, medians and hazard ratios
 #'
-#' Posterior of survival by group, from a fit to a release of [stat_survival()].
+#' Posterior draws of survival by group, from a fit to a release of [stat_survival()].
 #'
 #' @param fit A fit of [model_survival()], or of [model_table()] to a release of [stat_survival()].
 #' @param measure `"survival"`: the probability of no event up to each of `times`. `"hazard"`: for [model_survival()], the hazard at each of `times`, per unit
@@ -21,7 +21,7 @@
 #' probabilities of an event and of censoring in interval \eqn{j}, and \eqn{l_j} the probability of leaving later. The hazard is \eqn{h_j = e_j / (e_j + c_j / 2 + l_j)},
 #' and survival is the product of the \eqn{1 - h_j}, linear between breaks. Censoring is assumed to be independent of the event.
 #'
-#' @return A [posterior::draws_array], for each group.
+#' @return A [posterior::draws_array], with variables for each group.
 #' @section Errors: `noiseaware_error_argument`.
 #' @references Lawless, J. F. (2003). *Statistical Models and Methods for Lifetime Data*, second edition. Wiley. Chapter 3.6, life tables.
 #' @seealso [plot()][plot.noiseaware_fit] for curves, [predict()][predict.noiseaware_fit] for groups by name, [stat_survival()] for the released counts.

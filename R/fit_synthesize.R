@@ -20,8 +20,8 @@
 #' the number of records in a set divided by the release's number. The rules need about twenty sets, preferably a hundred.
 #'
 #' **Values.** They follow the model. Under a normal distribution, values may lie outside the bounds, and ages need not be whole numbers. Nothing is cut off;
-#' the print says how many values lie beyond natural limits. A covariate has values
-#' within its bounds with `covariates = list(x = covariate_beta())`, and whole numbers with [covariate_count()].
+#' printing the sets shows how many values lie beyond natural limits. A covariate has values within its bounds with `covariates = list(x = covariate_beta())`,
+#' and whole numbers with [covariate_count()].
 #'
 #' **The mice package.** `as_mids()` converts the sets to a `mids` object of that package, with every value imputed, for use with `with()` and `complete()`. Its
 #' `pool()` applies Rubin's rules: correct for `of = "records"`, too wide for sets from a population.

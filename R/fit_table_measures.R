@@ -30,8 +30,9 @@
 #' bins that the ends are in. Quantiles in an open bin are infinite; means need closed bins. The outermost bins of a [stat_histogram()] also hold the values
 #' beyond them: leave them open if there are any. The default prior gives each bin the same weight, whatever its width.
 #'
-#' @return `table_measures()` returns a [posterior::draws_array]. `quantile()` returns a data frame with a row for each probability, and for each level behind the
-#'   bar. Its columns are `probability`, the posterior median `estimate`, the ends `lower` and `upper` of the equal-tailed interval, `bins_from` and `bins_to`.
+#' @return `table_measures()` returns a [posterior::draws_array]. `quantile()` returns a data frame with a row for each probability and each level of the
+#'   variables after the bar. Its columns are `probability`, the posterior median `estimate`, the ends `lower` and `upper` of the equal-tailed interval,
+#'   `bins_from` and `bins_to`.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_variables`. `noiseaware_error_pool`: sites have their own
 #'   parameters. `noiseaware_error_size`: the variables, with those that link them in the graph, have more than 5,000 combinations.
 #'   `noiseaware_error_zeros`: odds ratios or coefficients of impossible cells.

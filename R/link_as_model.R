@@ -19,7 +19,7 @@
 #' @return A model of class `model_custom`; its element `release` is the published value with its statistic and mechanism, to pass to [sample_posterior()].
 #' @section Errors: `noiseaware_error_custom`: a function is missing, or returns a value of the wrong type or shape. An error inside a function is shown with
 #'   its own message. `noiseaware_error_argument`.
-#' @family links to other packages
+#' @family package interfaces
 #' @examples
 #' # as from dapper::new_privacy(): mean of 30 N(mu, 1) records, Laplace noise of scale 2
 #' object <- structure(class = "privacy", list(

@@ -20,7 +20,7 @@
 #'   (posterior median), `se__` (standard deviation), `lower__`, `upper__`; for a response with several levels, it has a row for each level, `cats__`.
 #' @details The generic is from brms. Without brms, `plot(fit, "predictive")` shows the same for one covariate.
 #' @section Errors: `noiseaware_error_argument`, and those of [predict()][predict.noiseaware_fit].
-#' @family links to other packages
+#' @family package interfaces
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

@@ -50,7 +50,7 @@
 #' | priorsense | `powerscale_sensitivity()` and its plots | as for other models, with the two components described in Details |
 #' | coda | `as.mcmc.list()` | the draws of each chain |
 #' | | `as.mcmc()` | the draws of all chains, concatenated |
-#' @family links to other packages
+#' @family package interfaces
 #' @name interop
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

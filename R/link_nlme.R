@@ -33,7 +33,7 @@
 #' @section Errors: `noiseaware_error_pool` if no parameter varies about a mean: fits of one release, `pool = "complete"`, `"none"`, and, except for
 #'   `VarCorr()`, a walk.
 #' @seealso [site_draws()] and [site_ranks()] for the parameters of single sites.
-#' @family links to other packages
+#' @family package interfaces
 #' @name mixed_effects
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))

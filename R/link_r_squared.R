@@ -18,7 +18,7 @@
 #'   with separate parameters; `noiseaware_error_argument`; the errors of [predict()][predict.noiseaware_fit] for `newdata`.
 #' @references Gelman, A., Goodrich, B., Gabry, J. and Vehtari, A. (2019). R-squared for Bayesian regression models. *The American Statistician* 73(3), 307-309.
 #'   \doi{10.1080/00031305.2018.1549100}.
-#' @family links to other packages
+#' @family package interfaces
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

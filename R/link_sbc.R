@@ -17,7 +17,7 @@
 #' @param ... Further arguments of [sample_posterior()], by name.
 #' @return An object of class `SBC_backend_noiseaware`. The element that SBC calls `generated` is a release; the `variables` are the model's parameters.
 #' @section Errors: `noiseaware_error_argument`.
-#' @family links to other packages
+#' @family package interfaces
 #' @examples
 #' sbc_backend(model_normal(), chains = 1, iter = 400)
 #' @export

@@ -3,7 +3,7 @@
 
 #' Write the posterior as a Stan program
 #'
-#' A starting point for models that this package does not have: a Stan program with its data. It is the form of the normal models that method `"collapse"`
+#' A starting point for models that this package does not have: a Stan program with its data. It has the normal models in the form that method `"collapse"`
 #' samples: the totals of the records given the parameters, and the published numbers given the totals. You can then change a prior, add a level of a hierarchy,
 #' or share a parameter.
 #'
@@ -32,7 +32,7 @@
 #' | `names` | the names of the model's parameters in the program |
 #' @section Errors: `noiseaware_error_method`: another model, factors, an unknown number of records, priors truncated by `within`, and releases that method
 #'   `"collapse"` does not support or that have exact numbers; `noiseaware_error_argument`.
-#' @family links to other packages
+#' @family package interfaces
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

@@ -28,7 +28,7 @@ no_densities <- "It estimates prior and posterior densities at a point from draw
 #' | `works` | whether it works |
 #' | `note` | any peculiarities or, if the function does not work, the reason |
 #' @details The methods are registered when the package with the function is loaded; this package needs none of these packages.
-#' @family links to other packages
+#' @family package interfaces
 #' @examples
 #' subset(works_with(), package == "emmeans")
 #' subset(works_with(), !works, c(package, call))

@@ -31,7 +31,7 @@
 #' Bayesian inference from privatized data. *Advances in Neural Information
 #' Processing Systems* 35. \doi{10.48550/arXiv.2206.00710}
 #'
-#' @family the package
+#' @family package overviews
 #' @useDynLib noiseaware, .registration = TRUE
 #' @importFrom rlang .data caller_env %||%
 #' @keywords internal
@@ -132,7 +132,7 @@
 #' | `search` | which budgets `design(ratio = )` has tried, if that takes long |
 #' | `sets` | that there are only a few synthetic data sets |
 #' | `size` | that n is not known, and which parameters are correlated with it |
-#' @family the package
+#' @family package overviews
 #' @examples
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' tryCatch(as_release(c(1, 2, 3), st, mech_laplace(epsilon = 1), n = 10),

@@ -41,8 +41,8 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' @details
 #'   **Neighbours.** With `"replace"`, neighbouring databases differ in one replaced record, so the number
 #'   of records n is public and is published with the totals. With `"add_remove"`, one of them has one more record, and n is confidential. Nothing in the
-#'   release reveals it, and the possible outputs do not depend on it, from no record at all to 2^31 - 1. Release [stat_size()] with the other statistics if
-#'   analysts should learn about n. A release states its kind of neighbours; a [budget()] covers one kind. If persons can have several records, use
+#'   release reveals n, and the possible outputs are the same for every n from 0 to 2^31 - 1. Release [stat_size()] with the other statistics if analysts should
+#'   learn about n. A release states its kind of neighbours; a [budget()] covers one kind. If persons can have several records, use
 #'   `neighbours = persons("id", contributions = 5)`: at most that many records of each person are used, and the guarantee is about persons ([persons()]).
 #'
 #'   **Integer arithmetic.** Noise that is added in floating-point arithmetic leaks
@@ -54,13 +54,12 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   system's entropy. The result is converted to double precision once, at the end. The set of possible outputs is the same for all data.
 #'
 #'   The unit is a power of two, computed from public facts: the noise scale is
-#'   2^23 units or more where the bounds and n allow it, never less than 2^10.
-#'   Rounding can move the difference of two records by one unit per component. That is
-#'   counted in the sensitivity, and the scale is rounded up to whole units, so the noise is larger than in [simulate_release()] by a factor of about 1 + 2^-20.
-#'   The log density of the continuous noise, which [sample_posterior()] uses, equals the discrete one up to a constant. Rounding the records moves a total by
-#'   about sqrt(n) / 4 units; at n = 10^6 that is a 30,000th of the noise scale.
+#'   2^23 units or more where the bounds and n allow it, and never less than 2^10.
+#'   Rounding can move the difference of two records by one unit per component. The sensitivity includes this, and the scale is rounded up to whole units, so
+#'   the noise is larger than in [simulate_release()] by a factor of about 1 + 2^-20. The log density of the continuous noise, which [sample_posterior()] uses,
+#'   equals the discrete one up to a constant. Rounding the records moves a total by about sqrt(n) / 4 units; at n = 10^6 that is a 30,000th of the noise scale.
 #'
-#'   Discrete Gaussian noise has the zero-concentrated guarantee exactly; for `mu`, and for `epsilon` with `delta`, its total variation distance from rounded
+#'   Discrete Gaussian noise has the zero-concentrated guarantee exactly. For `mu`, and for `epsilon` with `delta`, its total variation distance from rounded
 #'   continuous noise is below 1e-13 at that granularity; this is added to `delta`.
 #'
 #'   **In a database** (SQLite, PostgreSQL, DuckDB, Spark) one SQL query clamps, multiplies and rounds each record and adds up

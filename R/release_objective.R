@@ -24,7 +24,7 @@
 #' model of the variables can be used, not only [model_logistic()].
 #'
 #' @return A release: an object of class `noiseaware_release`, with the coefficients as `value` and the scale of b as `scale`.
-#' @section Errors: the errors of [release()]; `noiseaware_error_numerical` if the minimiser is not found.
+#' @section Errors: The errors of [release()]; `noiseaware_error_numerical` if the minimiser is not found.
 #' @references
 #' Kifer, D., Smith, A. and Thakurta, A. (2012). Private convex empirical risk
 #' minimization and high-dimensional regression. *Proceedings of the 25th Annual

@@ -6,13 +6,13 @@
 #'
 #' @param x A model, or a data frame of records.
 #' @param statistic,mechanism,neighbours,public As in [release()].
-#' @param n Number of records to simulate; with a data frame, its rows.
+#' @param n For a model: number of records to simulate.
 #' @param parameters For a model: a vector of all or some of its unknown parameters, named as in `names(coef(fit))` and in the draws. The others are drawn from
 #'   the prior, ignoring the given ones. `NULL` draws all of them.
 #' @param ... Must be empty.
 #' @return A release; with `neighbours = "add_remove"` it does not contain the number of records. With a model, its attribute `truth` is a list of `parameters`
 #'   (named vector) and `data` (the simulated records); it is not written by [write_release()].
-#' @section Errors: those of [release()]; `noiseaware_error_mechanism` for noisy records without bounds.
+#' @section Errors: The errors of [release()]; `noiseaware_error_mechanism` for noisy records without bounds.
 #' @family evaluation
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))

@@ -26,14 +26,14 @@
 #' | `noise` | `"published"` for numbers from others; `"entropy"` from [release()], with a field `granularity` after it; `"floating"`; `"simulation"` |
 #' | `statistic` | an object with a `name` and the statistic's fields, see below; or an object of these, by their names |
 #' | `mechanism` | an object with a `name`, such as `laplace`, the arguments of its function, and in `published` the later processing; or an object of these |
-#' | `value` | a number, or `null` if hidden, for each component: `"port=C"`; of several statistics `"sizes: port=C"` |
+#' | `value` | a number, or `null` if hidden, for each component: `"port=C"`; for several statistics `"sizes: port=C"` |
 #' | `checksum` | MD5 of the file without this field and without a line break at its end |
 #'
 #' Statistics are `size`; `counts` (with `formula`, `levels`); `sums` (`formula`, `bounds`, `outside`); `by` (`statistic`, `levels`); `linear` (`statistic`,
 #' `queries`); `histogram` (`formula`, `breaks`, `levels`, `right`); `quantiles` (`formula`, `bounds`, `probs`, `steps`); `records`, `crossprod`, `centred`,
 #' `moments4` and `objective`. `records` has a field `counted` (version 5), the answers to each variable, if `value` is the number of records with each
 #' combination of answers. `smooth` (`formula`, `bounds`) has splines. A `crossprod` with survey weights has a field `weights`, the name of their variable.
-#' The text is UTF-8, objects have a line for each field, indented by two spaces; objects that contain only numbers, and arrays, are on one line. Numbers are
+#' The text is UTF-8. Objects have a line for each field, indented by two spaces; objects that contain only numbers, and arrays, are on one line. Numbers are
 #' written by `%.17g`, with up to 17 digits as needed.
 #'
 #' **From Python.** The module `system.file("python", "noiseaware.py", package = "noiseaware")` reads and writes such files, and needs only the standard

@@ -9,13 +9,13 @@
 #'   has its levels written out, such as `~ cut(age, seq(20, 70, by = 5))`, see [noiseaware_terms].
 #'
 #' @details
-#' **Components.** Term after term, the groups fastest: `visits:ward=a`, `visits:ward=b`, ...
+#' **Components.** One term after another; within a term the group varies fastest: `visits:ward=a`, `visits:ward=b`, ...
 #'
 #' **Sensitivity** (add or remove one record): the same as for `statistic`, because a record is in one group. Replace one record: the new one may be in another
 #' group. Then two groups change, each by at most the contribution of one record: twice this in the L1 norm, sqrt(2) times this in the L2 norm; or the
 #' sensitivity of `statistic` if that is larger.
 #'
-#' The sizes of groups are `stat_counts(~ ward, levels)`, a statistic of its own in a list of several.
+#' To publish the sizes of groups as well, put `stat_counts(~ ward, levels)` and this statistic into a named list.
 #'
 #' @return A statistic: an object of class `stat_by`.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_levels`.

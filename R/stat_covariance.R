@@ -7,7 +7,7 @@
 #'
 #' @param formula `~ x + y + ...`, main effects only.
 #' @param bounds A named list with `c(lower, upper)` for each variable. Values are clamped to them first.
-#' @param centre A number for each variable, named by it, about which squares and products were taken: the published noisy mean, or any
+#' @param centre A vector with a number for each variable, named by variable, about which squares and products were taken: the published noisy mean, or any
 #'   public value. The exact mean of the clamped values is not public, see Details.
 #' @inheritParams stat_crossprod
 #' @param divisor The divisor of the sums: the public number of records, or one less.
@@ -21,8 +21,8 @@
 #' mean square minus the square of the mean. This package cannot compute a likelihood for noise added to that difference, so `centre = NULL` is an error. If the
 #' variance was computed from two noisy numbers, a mean of squares and a mean, describe these with [stat_means()].
 #'
-#' **Sensitivity.** The sum (root of the sum of squares) of the ranges of the components over the box. It is exact for one variable and for `"add_remove"`
-#' neighbours, otherwise an upper bound.
+#' **Sensitivity.** In the L1 (L2) norm, the sum (root of the sum of squares) of the components' ranges over the box of bounds. It is exact for one variable and
+#' for `"add_remove"` neighbours, otherwise an upper bound.
 #'
 #' **Methods.** The same as for [stat_crossprod()], including `"collapse"`.
 #'

@@ -15,8 +15,8 @@
 #'   the bounds are the natural limits of the variable, as for a score, a number of children or a 0/1 variable. `"above"`, `"below"`: only records there are
 #'   clamped; the other bound is a natural limit, such as 0 for incomes. Give one value for all variables, or values by variable as in `c(age = "none")`; the other
 #'   variables are then clamped. See [declare_outside()] for which is right.
-#' @param weights `NULL`, or a formula with the variable of the survey weights, such as `~ w`. Its entry in `bounds` is the smallest and the largest weight, not
-#'   negative. See the section Survey weights.
+#' @param weights `NULL`, or a formula with the variable of the survey weights, such as `~ w`. Its entry in `bounds` gives the smallest and the largest weight,
+#'   neither of them negative. See the section Survey weights.
 #'
 #' @details
 #' **Components.** With columns `y, x1, ..., xp` (a factor gives a column for each level except the first), the components are the p + 1 columns, followed by
@@ -26,7 +26,7 @@
 #' **Sensitivity** (replace one record). With `rescale = TRUE` and m = p + 1
 #' columns,
 #' \deqn{\Delta_1 = \frac{m (m + 2)^2}{2 (m + 1)}, \qquad
-#'       \Delta_2 = 2 \sqrt{\lfloor (m + 1)^2 / 4 \rfloor}.}
+#'       \Delta_2 = 2 \sqrt{\lfloor (m + 1)^2 / 4 \rfloor}.}{Delta_1 = m (m + 2)^2 / (2 (m + 1)), Delta_2 = 2 sqrt(floor((m + 1)^2 / 4)).}
 #' These values are attained. For two records v, w let a = (v + w) / 2 and
 #' b = (v - w) / 2, so that |a_i| + |b_i| <= 1. Then v_i - w_i = 2 b_i,
 #' v_i v_j - w_i w_j = 2 (a_i b_j + a_j b_i) and v_i^2 - w_i^2 = 4 a_i b_i.
@@ -44,8 +44,8 @@
 #' expression is at most M + 2 x (1 - x) (C' + 1/2 - M) <= M. The expression is largest if every beta_i is 0 or 1, where it equals 4 k (m + 1 - k) for k ones;
 #' k = floor((m + 1) / 2) is best.
 #'
-#' With factors, both are upper bounds. With `rescale = FALSE` the sensitivity is the sum (root of the sum of squares) of every component's range over the box,
-#' maximum minus minimum. For example, for x in \[10, 11\] the square ranges over 21, not over 1.
+#' With factors, both are upper bounds. With `rescale = FALSE`, the L1 (L2) sensitivity is the sum (root of the sum of squares) of every component's range over
+#' the box of bounds, maximum minus minimum. For example, for x in \[10, 11\] the square ranges over 21, not over 1.
 #'
 #' **Sensitivity** (add or remove one record). A record with every number at the bound farther from 0 maximises all components at once. After rescaling, each is
 #' 1 in modulus, and the norms are d and sqrt(d) for d components: without factors, d = m (m + 3) / 2. In the variables' own units, a record has a 1 in at most
@@ -63,14 +63,14 @@
 #'   numbers: the products b_j b_l with l = j, j + 1 and j + 2; then y b_j; and y^2. Products of splines three apart are at most 1/2304, and are left out.
 #'   All others are 0. The variable x may be a function, as in `s(log(x))`. [model_lm()] with the same formula fits a smooth curve.
 #'
-#'   Several smooths, and numbers next to them, add up: `y ~ s(x1) + s(x2, k = 8) + z`. Each smooth has its products of splines. The splines of two smooths
-#'   are multiplied with each other, as in `s(x1)1:s(x2)3`. Numbers are multiplied with the splines and with each other, as in `z:s(x1)2` and `z^2`. So is y, with
-#'   the splines and the numbers. Numbers and y are rescaled to \[-1, 1\]. A formula has at most 20 terms, and at most 10,000 totals.
+#'   Several smooths, and numbers with them, can be added: `y ~ s(x1) + s(x2, k = 8) + z`. Each smooth has its products of splines. The splines of two smooths
+#'   are multiplied with each other, as in `s(x1)1:s(x2)3`. Numbers are multiplied with the splines and with each other, as in `z:s(x1)2` and `z^2`. So is y,
+#'   with the splines and the numbers. Numbers and y are rescaled to \[-1, 1\]. A formula has at most 20 terms, and at most 10,000 totals.
 #'
-#'   Factors add up as well: `y ~ s(x) + g`. For each level, including the first, the records of the level are summed: their splines, as in `ga:s(x)1`, their
-#'   numbers, and y. With several factors, the records in each pair of levels are counted. The totals of the first level cost no privacy, because two records
-#'   are in at most two levels. They halve the noise in differences between levels. The response and the variables of smooths are numbers.
-#'   Products and groups are not possible next to a smooth.
+#'   Factors can be added as well: `y ~ s(x) + g`. For each level, including the first, the records of the level are summed: their splines, as in `ga:s(x)1`,
+#'   their numbers, and y. With several factors, the records in each pair of levels are counted. The totals of the first level cost no privacy, because two
+#'   records are in at most two levels. They halve the noise in differences between levels. The response and the variables of smooths are numbers.
+#'   Products and groups cannot be combined with a smooth.
 #'
 #'   `k` is from 6 to 50. Choose it for the sharpest bend that you expect; the sensitivity does not depend on it. A bend that k splines cannot follow leaves no
 #'   trace in the totals, and intervals are then wrong without a warning.
@@ -83,16 +83,17 @@
 #'
 #'   *A replaced record*: the L1 norm is 3.75. It is attained by two records at knots without a common spline, with rescaled responses of 1 and 1/2. For the L2
 #'   norm let y and -v be the responses, and q the sum of b_j c_j, with c the splines of the second record. The squared norm is at most
-#'   \deqn{\frac{1}{4} + \frac{43}{216} - \frac{5}{4} q^2 + \frac{1 + v^2}{2} + 2 v q + (1 - v^2)^2.}
+#'   \deqn{\frac{1}{4} + \frac{43}{216} - \frac{5}{4} q^2 + \frac{1 + v^2}{2} + 2 v q + (1 - v^2)^2.}{1/4 + 43/216 -
+#'   5/4 q^2 + (1 + v^2) / 2 + 2 v q + (1 - v^2)^2.}
 #'   That is largest at v = 1 and q = 1/2, so 1.46 is a bound. Numerical maximisation gives 1.41.
 #'
 #'   *With p smooths and m numbers, y among them*, the sensitivity does not depend on the numbers of splines either. An added record moves the products of splines
 #'   by at most P = 3 p / 4 + p (p - 1) / 2 in the L1 norm, and all others by at most p m + m (m + 1) / 2. For the L2 norm, the squares of these are at most
 #'   S = p (1/4 + 43/216) / 2 + p (p - 1) / 8 and p m / 2 + m (m + 1) / 2. Both norms are attained. For a replaced record, write the numbers as a + b and a - b, as above,
 #'   with |b_i| = t_i = 1 - |a_i| and T = sum t_i. The L1 norm is 2 P plus the maximum over t of
-#'   \deqn{2 T (m - T) + 2 T - 2 \sum t_i^2 + 2 p \sum \max(t_i, 1 - t_i),}
+#'   \deqn{2 T (m - T) + 2 T - 2 \sum t_i^2 + 2 p \sum \max(t_i, 1 - t_i),}{2 T (m - T) + 2 T - 2 sum t_i^2 + 2 p sum max(t_i, 1 - t_i),}
 #'   which is attained. For the L2 norm, let Q be the sum of the q of all smooths, and B the sum of t. Its square has the following bound.
-#'   \deqn{2 S + p m + 4 B (m - B) + 2 Q B - Q^2 \left(1 + \frac{1}{4 p}\right).}
+#'   \deqn{2 S + p m + 4 B (m - B) + 2 Q B - Q^2 \left(1 + \frac{1}{4 p}\right).}{2 S + p m + 4 B (m - B) + 2 Q B - Q^2 (1 + 1 / (4 p)).}
 #'   It is maximised over Q up to p/2 and B up to m. B is a whole number if p is more than 1 or m is 1. The norm is then largest where each number is 1 in modulus
 #'   in both records. Numerical maximisation is at most 8% below.
 #'
@@ -100,7 +101,8 @@
 #'   increases by f p + f (f - 1)/2, S by f p/2 + f (f - 1)/2. The numbers contribute (p + f) m and (p/2 + f) m in place of p m and p m/2. The maximum over
 #'   t has p + f in place of p. These three are attained. For the L2 norm of a replaced record, let R be the number of factors with the same level in both
 #'   records. The squared norm has the following bound.
-#'   \deqn{2S+(p+2f)m+4B(m-B)+2(Q+R)(2B-m)-Q^2\left(1+\frac{1}{4p}\right)-R(2Q+R-1).}
+#'   \deqn{2S+(p+2f)m+4B(m-B)+2(Q+R)(2B-m)-Q^2\left(1+\frac{1}{4p}\right)-R(2Q+R-1).}{2 S + (p + 2 f) m +
+#'   4 B (m - B) + 2 (Q + R) (2 B - m) - Q^2 (1 + 1 / (4 p)) - R (2 Q + R - 1).}
 #'   It is maximised over Q up to p/2, and over whole numbers B up to m and R up to f. Numerical maximisation is at most 6% below. With one smooth and one factor, the
 #'   norms are 7.5 and 2.54, whatever the number of levels.
 #'
@@ -114,7 +116,7 @@
 #'   (p + 1)(p + 4) / 2, so use few covariates. Products and powers in the formula are not possible.
 #'
 #'   The sensitivity is the one above with m columns. It is attained by `y ~ 1`, and with covariates for an added record. With covariates it is an upper
-#'   bound for a replaced record, because the columns are not free of each other. For one covariate it is 20.42 (L1) and 6 (L2), and numerical
+#'   bound for a replaced record, because the columns depend on each other. For one covariate it is 20.42 (L1) and 6 (L2), and numerical
 #'   maximisation gives 20.36 and 5.66.
 #' @return A statistic: an object of class `stat_crossprod`, `stat_products` with products or powers, or `stat_smooth` with a smooth.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,

@@ -6,7 +6,7 @@
 #' @param breaks A named list with the increasing bin limits of each number; for a single number, the limits alone. The first and the last may be infinite.
 #'   Breaks are public: choose them from subject knowledge, never from the confidential data.
 #' @param levels A named list with the levels of the variables that are factors.
-#' @param right Do bins contain their upper limit, `(20,40]`, rather than the lower one, `[20,40)`?
+#' @param right Whether bins contain their upper limit, `(20,40]`, rather than the lower one, `[20,40)`.
 #'
 #' @details
 #' **Components** are named as in [stat_counts()], with bins instead of levels: `age=[20,40)`, `age=[20,40):sex=f`.

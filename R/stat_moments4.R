@@ -18,10 +18,10 @@
 #' choose(p + 4, 4) - 1 of them; each appears once, and the constant, which is
 #' public, is left out.
 #'
-#' **Sensitivity** (replace one record): the sum (root of the sum of squares) of every monomial's range over the box, maximum minus minimum. With
-#' `rescale = TRUE`, the range is 1 for a product of even powers and 2 otherwise. For one rescaled covariate the norms are known exactly. Records with the same
-#' sign differ by at most 1 per component. With v > 0 > w and v >= -w, every |v^k - w^k| grows with v. At v = 1 and w = -t they add up to 4 + t - t^2 + t^3 - t^4,
-#' at most 4.3263, and their squares to 4 + 2t - t^2 + 2t^3 - t^4 + t^6 + t^8, at most 8.
+#' **Sensitivity** (replace one record): in the L1 (L2) norm, the sum (root of the sum of squares) of every monomial's range over the box of bounds, maximum
+#' minus minimum. With `rescale = TRUE`, the range is 1 for a product of even powers and 2 otherwise. For one rescaled covariate the norms are known exactly.
+#' Records with the same sign differ by at most 1 per component. With v > 0 > w and v >= -w, every |v^k - w^k| grows with v. At v = 1 and w = -t they add up to
+#' 4 + t - t^2 + t^3 - t^4, at most 4.3263, and their squares to 4 + 2t - t^2 + 2t^3 - t^4 + t^6 + t^8, at most 8.
 #'
 #' **Sensitivity** (add or remove one record). The sum (root of the sum of squares) of the
 #' monomials' largest absolute values, attained by a record with every covariate at the bound farther from 0. After rescaling, these are d and sqrt(d) for d

@@ -6,7 +6,7 @@
 #' @param formula The variable: `~ x`.
 #' @param bounds `c(lower, upper)`, or a named list with these for the variable. Values outside are clamped. Bounds are public: choose them from subject
 #'   knowledge, never from the confidential data.
-#' @param probs Probabilities of the quantiles: different numbers from 0 to 1, for example 0.5 for the median. At most 1,000.
+#' @param probs Probabilities of the quantiles: distinct numbers from 0 to 1, for example 0.5 for the median. At most 1,000.
 #' @param steps Number of steps of the grid between the bounds, from 1 to 2^20. The grid has steps + 1 points, both bounds included.
 #'
 #' @details
@@ -23,10 +23,10 @@
 #' root of the sum of squares.
 #'
 #' **What a posterior rests on.** Quantiles do not show the tails. Under [model_normal()] the mean and the standard deviation follow from the quantiles if the
-#' variable is normal; of a skewed variable they can be far off. The printed fit says so. Use a model of the right shape, such as [model_exponential()]
-#' or [model_custom()], or release sums as well.
+#' variable is normal; for a skewed variable they can be far off. The printed fit says so. Use a model of the right shape, such as [model_exponential()] or
+#' [model_custom()], or release sums as well.
 #'
-#' **Methods.** `"augment"` is exact for every model of the variable. Others are not available, because quantiles are not totals.
+#' **Methods.** `"augment"` is exact for every model of the variable. Other methods are not available, because quantiles are not totals.
 #'
 #' @return A statistic: an object of class `stat_quantiles`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`, `noiseaware_error_argument`.

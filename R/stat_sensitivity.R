@@ -7,8 +7,8 @@
 #' @param norm `"L1"` (sum of absolute changes, for Laplace noise) or `"L2"`
 #'   (root of the sum of squares, for Gaussian noise).
 #' @param neighbours Which databases are neighbours. `"replace"`: those that differ in one replaced record; the number of records is public. `"add_remove"`:
-#'   those that differ in one record added or removed; the number of records is confidential. In the latter case the sensitivity is the largest norm of a single
-#'   record's contribution. [persons()]: those that differ in one person with several records, who is added, removed or replaced.
+#'   those that differ in one record added or removed; the number of records is confidential. The sensitivity is then the largest norm of a single record's
+#'   contribution. [persons()]: those that differ in one person with several records, who is added, removed or replaced.
 #' @return A non-negative number, in the units of the released totals.
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_neighbours` if the statistic has no sensitivity to a record added or removed:
 #'   [stat_records()], which reveals the number of records, and a [stat_custom()] that declares none.

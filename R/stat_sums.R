@@ -18,9 +18,9 @@
 #'   same noise. In the variables' own units, the term with the largest range determines this noise: on \[0, 700\] the noise for the square swamps the variable.
 #'   `FALSE`: totals in the variables' own units, as others usually publish them. `NULL` means `TRUE` for several terms; a single total stays in its own units,
 #'   because rescaling would gain nothing.
-#' @param centre A public number for each variable, named by it, that is subtracted before summing: totals of deviations, `(x)`. Some projects publish a mean as
-#'   the midpoint of the bounds plus a noisy sum of deviations from it, divided by a noisy count. An added record then changes that sum by at most half the range. With
-#'   `centre`, the formula can contain only variables. `NULL`: 0.
+#' @param centre A public number for each variable, named by it, that is subtracted before summing. The components are then totals of deviations, named `(x)`.
+#'   Some projects publish a mean as the midpoint of the bounds plus a noisy sum of deviations from it, divided by a noisy count. An added record then changes
+#'   that sum by at most half the range. With `centre`, the formula can contain only variables. `NULL`: 0.
 #'
 #' @details
 #' **Components** are named by their monomials: `x`, `x^2`, `x:z`, `x^2:z`, with the variables of a product in the order of their first appearance in the

@@ -11,7 +11,7 @@
 #' @param formula For `survival_exits()`: a formula `Surv(time, event) ~ group`, with any number of factors joined by `+`, or `~ 1`. `time` is a numeric
 #'   expression. `event` is an expression that gives `TRUE` and `FALSE`, or 1 and 0, such as `status == 2`. The survival package is not needed. For
 #'   `stat_survival()`: the groups only, `~ group`, or `~ 1` without groups; a left-hand side `Surv(time, event)` is ignored.
-#' @param breaks Three or more increasing numbers, the first 0 or more: the ends of the intervals, which contain their lower ends but not their upper ends.
+#' @param breaks Three or more increasing numbers, the first at least 0: the ends of the intervals, which contain their lower ends but not their upper ends.
 #'   People still in the study at the last break have the exit `"after"`. Breaks are declared, never taken from the data.
 #' @param levels Named list with the levels of each group.
 #' @param publish What to publish in addition to the events in each interval and the number left after the last: `"censored"`, the number censored in each
@@ -19,8 +19,8 @@
 #'   number of intervals.
 #' @details
 #' **Prior of [model_table()].** The exits' probabilities have the Dirichlet prior of [model_table()]. With weight \eqn{w} for each of the \eqn{2 J + 1} exits,
-#' the event probabilities given entry into the interval are independent Beta(\eqn{w}, \eqn{w (2 J - 2 j + 2)}). By default \eqn{w = 2 / (2 J + 1)}, as all
-#' weights have the sum 2.
+#' the event probabilities given entry into the interval are independent Beta(\eqn{w}, \eqn{w (2 J - 2 j + 2)}). By default \eqn{w = 2 / ((2 J + 1) G)} for G
+#' groups, because the weights of all cells sum to 2.
 #'
 #' Method `"collapse"` gives the exact posterior, whatever the noise, at a cost that does not depend on the number of records.
 #'

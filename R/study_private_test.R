@@ -52,8 +52,8 @@
 #' the budget is small, release the counts of the group by the value in three intervals: all counts together have a sensitivity of 2. Then test for a trend, as in
 #' the second example. `vignette("design")` compares the power of both with published private tests.
 #'
-#' **Bayes factors.** Tests can have the Bayes factor of the alternative over the null hypothesis, from the same release and with the default priors of
-#' the model in the table, of [model_lm()] with `prior_nig()`. The printed test names the prior. A one-sided alternative has the part of the prior on that side
+#' **Bayes factors.** Tests can have the Bayes factor of the alternative over the null hypothesis, from the same release and with the default priors of the
+#' model in the table (for [model_lm()], with `prior_nig()`). The printed test names the prior. A one-sided alternative uses the part of the prior on that side
 #' (Klugkist, Laudy and Hoijtink 2005). For a proportion of a known number of records the factor is exact and always computed. With `bayes_factor = TRUE` it is
 #' also computed for
 #' * the probabilities of several levels, exactly;
