@@ -36,9 +36,9 @@
 #' [model_exponential()]. Totals of variables and of products of two can be pooled by [model_normal()], [model_mvnormal()] and [model_lm()] without factors. The
 #' posterior is exact; for numbers, only if no record lies outside its site's bounds, and the printed fit shows how likely that is. Totals of variables and of their
 #' squares may be exact ([mech_exact()]) at some or all sites. Hamiltonian Monte Carlo moves the parameters and the totals of all sites. Its cost grows with the
-#' number of sites, not with the number of records. It may not be the best method in two cases: the numbers of records are known and only sums were published,
-#' or a short run expects more than 1 per cent of the records outside the bounds. Then `method = "auto"` chooses `"augment"` if 1,000 effective draws are expected to
-#' take less than five minutes. Otherwise, for rates only, it chooses `"clt"`, which accounts for bounds there, with a warning.
+#' number of sites, not with the number of records. In two cases it may not be the best method. Either the numbers of records are known and only sums were
+#' published, or a short run expects more than 1 per cent of the records outside the bounds. Then `method = "auto"` chooses `"augment"` if 1,000 effective draws
+#' are expected to take less than five minutes. Otherwise, for rates only, it chooses `"clt"`, which accounts for bounds there, with a warning.
 #'
 #' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()] (saturated, decomposable or log-linear) are exact by method `"collapse"`,
 #' with complete and partial pooling and in walks. The table of each site is moved given its parameters, and all parameters given the tables. The cost does not

@@ -26,7 +26,7 @@
 #' **Sensitivity** (replace one record). With `rescale = TRUE` and m = p + 1
 #' columns,
 #' \deqn{\Delta_1 = \frac{m (m + 2)^2}{2 (m + 1)}, \qquad
-#'       \Delta_2 = 2 \sqrt{\lfloor (m + 1)^2 / 4 \rfloor}.}{Delta_1 = m (m + 2)^2 / (2 (m + 1)), Delta_2 = 2 sqrt(floor((m + 1)^2 / 4)).}
+#'       \Delta_2 = 2 \sqrt{\lfloor (m + 1)^2 / 4 \rfloor}.}{Delta_1 = m(m+2)^2/(2(m+1)), Delta_2 = 2*sqrt(floor((m+1)^2/4)).}
 #' These values are attained. For two records v, w let a = (v + w) / 2 and
 #' b = (v - w) / 2, so that |a_i| + |b_i| <= 1. Then v_i - w_i = 2 b_i,
 #' v_i v_j - w_i w_j = 2 (a_i b_j + a_j b_i) and v_i^2 - w_i^2 = 4 a_i b_i.
@@ -83,17 +83,16 @@
 #'
 #'   *A replaced record*: the L1 norm is 3.75. It is attained by two records at knots without a common spline, with rescaled responses of 1 and 1/2. For the L2
 #'   norm let y and -v be the responses, and q the sum of b_j c_j, with c the splines of the second record. The squared norm is at most
-#'   \deqn{\frac{1}{4} + \frac{43}{216} - \frac{5}{4} q^2 + \frac{1 + v^2}{2} + 2 v q + (1 - v^2)^2.}{1/4 + 43/216 -
-#'   5/4 q^2 + (1 + v^2) / 2 + 2 v q + (1 - v^2)^2.}
+#'   \deqn{\frac{1}{4} + \frac{43}{216} - \frac{5}{4} q^2 + \frac{1 + v^2}{2} + 2 v q + (1 - v^2)^2.}{1/4+43/216-5q^2/4+(1+v^2)/2+2vq+(1-v^2)^2.}
 #'   That is largest at v = 1 and q = 1/2, so 1.46 is a bound. Numerical maximisation gives 1.41.
 #'
 #'   *With p smooths and m numbers, y among them*, the sensitivity does not depend on the numbers of splines either. An added record moves the products of splines
 #'   by at most P = 3 p / 4 + p (p - 1) / 2 in the L1 norm, and all others by at most p m + m (m + 1) / 2. For the L2 norm, the squares of these are at most
 #'   S = p (1/4 + 43/216) / 2 + p (p - 1) / 8 and p m / 2 + m (m + 1) / 2. Both norms are attained. For a replaced record, write the numbers as a + b and a - b, as above,
 #'   with |b_i| = t_i = 1 - |a_i| and T = sum t_i. The L1 norm is 2 P plus the maximum over t of
-#'   \deqn{2 T (m - T) + 2 T - 2 \sum t_i^2 + 2 p \sum \max(t_i, 1 - t_i),}{2 T (m - T) + 2 T - 2 sum t_i^2 + 2 p sum max(t_i, 1 - t_i),}
+#'   \deqn{2 T (m - T) + 2 T - 2 \sum t_i^2 + 2 p \sum \max(t_i, 1 - t_i),}{2T(m-T)+2T-2*sum(t_i^2)+2p*sum(max(t_i,1-t_i)),}
 #'   which is attained. For the L2 norm, let Q be the sum of the q of all smooths, and B the sum of t. Its square has the following bound.
-#'   \deqn{2 S + p m + 4 B (m - B) + 2 Q B - Q^2 \left(1 + \frac{1}{4 p}\right).}{2 S + p m + 4 B (m - B) + 2 Q B - Q^2 (1 + 1 / (4 p)).}
+#'   \deqn{2 S + p m + 4 B (m - B) + 2 Q B - Q^2 \left(1 + \frac{1}{4 p}\right).}{2S+pm+4B(m-B)+2QB-Q^2(1+1/(4p)).}
 #'   It is maximised over Q up to p/2 and B up to m. B is a whole number if p is more than 1 or m is 1. The norm is then largest where each number is 1 in modulus
 #'   in both records. Numerical maximisation is at most 8% below.
 #'
@@ -101,8 +100,7 @@
 #'   increases by f p + f (f - 1)/2, S by f p/2 + f (f - 1)/2. The numbers contribute (p + f) m and (p/2 + f) m in place of p m and p m/2. The maximum over
 #'   t has p + f in place of p. These three are attained. For the L2 norm of a replaced record, let R be the number of factors with the same level in both
 #'   records. The squared norm has the following bound.
-#'   \deqn{2S+(p+2f)m+4B(m-B)+2(Q+R)(2B-m)-Q^2\left(1+\frac{1}{4p}\right)-R(2Q+R-1).}{2 S + (p + 2 f) m +
-#'   4 B (m - B) + 2 (Q + R) (2 B - m) - Q^2 (1 + 1 / (4 p)) - R (2 Q + R - 1).}
+#'   \deqn{2S+(p+2f)m+4B(m-B)+2(Q+R)(2B-m)-Q^2\left(1+\frac{1}{4p}\right)-R(2Q+R-1).}{2S+(p+2f)m+4B(m-B)+2(Q+R)(2B-m)-Q^2(1+1/(4p))-R(2Q+R-1).}
 #'   It is maximised over Q up to p/2, and over whole numbers B up to m and R up to f. Numerical maximisation is at most 6% below. With one smooth and one factor, the
 #'   norms are 7.5 and 2.54, whatever the number of levels.
 #'

@@ -15,8 +15,8 @@
 #' @param bins Number of bins of the histogram.
 #' @param ... Must be empty.
 #' @return A ggplot. Its `$data` has a row for each variable and point and, according to the type, the columns
-#'   `at`, `value`, `lower`, `upper`, for `"rank"` also `from`, `to`, for `"intervals"` also `estimate` and `held`, whether the interval contains the true
-#'   value.
+#'   `at`, `value`, `lower`, `upper`, for `"rank"` also `from`, `to`, for `"intervals"` also `estimate`, `held`. In the latter, `value` is the posterior mean,
+#'   `estimate` is from the records, and `held` is `TRUE` if the interval contains it.
 #' @details For one variable, the band of the ECDF contains the whole ECDF of a calibrated sampler with probability `prob`. The band of `"rank"` contains all
 #'   bars with at least that probability (Bonferroni). The bands of `"coverage"` and `"qq"` are pointwise, for one level or one point.
 #' @references
