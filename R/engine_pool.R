@@ -22,8 +22,8 @@
 #' prior_n("poisson", mean = 200))`; sites that are not in the list have `prior_n("log_uniform")`. The numbers are among the draws, as `n[north]`.
 #' There are three methods:
 #' * `"augment"` imputes the records of all sites. It is exact, and its cost grows with their number.
-#' * `"collapse"` moves the tables of counts, or normal totals, at a cost that does not depend on the number of records. For normal totals it is chosen if each
-#'   of these sites is expected to have 500 records or more. If you ask for it otherwise, it assumes that each site has more records than the release has
+#' * `"collapse"` samples the tables of counts, or normal totals, at a cost that does not depend on the number of records. For normal totals it is chosen if
+#'   each of these sites is expected to have 500 records or more. If you ask for it otherwise, it assumes that each site has more records than the release has
 #'   variables. The printed fit says so, and a warning appears if fewer are likely.
 #' * `"clt"` is approximate, as below, also at a cost that does not depend on the number of records. It assumes two records or more. It is not available for
 #'   [model_expfam()] with complete pooling, or for truncated priors.
@@ -35,43 +35,44 @@
 #' **Rates and normal totals.** Any release that method `"collapse"` accepts (counts, totals) can be pooled by [model_bernoulli()], [model_poisson()] and
 #' [model_exponential()]. Totals of variables and of products of two can be pooled by [model_normal()], [model_mvnormal()] and [model_lm()] without factors. The
 #' posterior is exact; for numbers, only if no record lies outside its site's bounds, and the printed fit shows how likely that is. Totals of variables and of their
-#' squares may be exact ([mech_exact()]) at some or all sites. Hamiltonian Monte Carlo moves the parameters and the totals of all sites. Its cost grows with the
-#' number of sites, not with the number of records. In two cases it may not be the best method. Either the numbers of records are known and only sums were
+#' squares may be exact ([mech_exact()]) at some or all sites. Hamiltonian Monte Carlo samples the parameters and the totals of all sites. Its cost grows with
+#' the number of sites, not with the number of records. In two cases it may not be the best method. Either the numbers of records are known and only sums were
 #' published, or a short run expects more than 1 per cent of the records outside the bounds. Then `method = "auto"` chooses `"augment"` if 1,000 effective draws
 #' are expected to take less than five minutes. Otherwise, for rates only, it chooses `"clt"`, which accounts for bounds there, with a warning.
 #'
 #' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()] (saturated, decomposable or log-linear) are exact by method `"collapse"`,
-#' with complete and partial pooling and in walks. The table of each site is moved given its parameters, and all parameters given the tables. The cost does not
-#' depend on the number of records, which may be unknown, and numbers may be exact ([mech_exact()]). This method is chosen if numbers are exact, if the number
-#' of records of a site is unknown, or if there are more than about 60 records per cell. Margins must be inside the cliques of a decomposable model. The same
-#' holds for binary, ordered and categorical responses in [model_logistic()] and [model_glm()] if all covariates are factors. For them, the method is chosen if
-#' numbers are exact, or from about 10 records per combination of levels (200 with complete pooling).
+#' with complete and partial pooling and in walks. The table of each site is sampled given its parameters, and all parameters given the tables. The cost does
+#' not depend on the number of records, which may be unknown, and numbers may be exact ([mech_exact()]). This method is chosen if numbers are exact, if the
+#' number of records of a site is unknown, or if there are more than about 60 records per cell. Margins must be inside the cliques of a decomposable model. The
+#' same holds for binary, ordered and categorical responses in [model_logistic()] and [model_glm()] if all covariates are factors. For them, the method is
+#' chosen if numbers are exact, or from about 10 records per combination of levels (200 with complete pooling).
 #'
 #' **Complete pooling of every model** is exact by method `"augment"`. It imputes the records of all sites, each under its own statistic, bounds and mechanism,
 #' and draws the parameters given all of them. It works for every model, statistic and noise, including [mech_randomized_response()] and models made of R
 #' functions, but not for [mech_exact()], which needs method `"collapse"`. The cost of an iteration grows with the number of records of all sites. It is chosen
-#' if totals cannot be moved as above and 1,000 effective draws are expected to take less than five minutes. Otherwise ask for it with `method = "augment"`, for
-#' example if records lie outside the bounds.
+#' if totals cannot be sampled as above and 1,000 effective draws are expected to take less than five minutes. Otherwise ask for it with `method = "augment"`,
+#' for example if records lie outside the bounds.
 #'
 #' Otherwise, complete pooling is **approximate**, by method [`"clt"`][method_clt], with a warning: the totals of each site are normal given the parameters that
-#' all sites share. It works wherever this method works for one site, including [model_logistic()] and [model_glm()] of numbers, [model_categorical()] and
-#' [model_naive_bayes()] given counts, [model_lm()] with factors, and [model_expfam()]. The printed fit says that it is approximate and, if bounds are ignored,
-#' how many records are expected outside them. You can ask for it with `method = "clt"`. A fit accepts at most 2,000 released numbers over all sites (300 for
-#' categories).
+#' all sites share. It works wherever this method works for one site, including [model_logistic()] and [model_glm()] with numeric covariates,
+#' [model_categorical()] and [model_naive_bayes()] given counts, [model_lm()] with factors, and [model_expfam()]. The printed fit says that it is approximate
+#' and, if bounds are ignored, how many records are expected outside them. You can ask for it with `method = "clt"`. A fit accepts at most 2,000 released
+#' numbers over all sites (300 for categories).
 #'
 #' **Partial pooling and walks of other models** are also exact by method `"augment"`: the records of each site are imputed under the site's own parameters. It
 #' works for [model_categorical()], [model_naive_bayes()], [model_table()], [model_logistic()], [model_glm()], [model_mvnormal()] and [model_lm()] with or
 #' without factors, inside the bounds or not. It also works for truncated priors (`within`), for other statistics of rates, and for [model_expfam()] and
 #' [model_custom()] with a `log_density`, if their parameters have no bounds. Probabilities of more than two levels vary through their coordinates, such as
-#' `logit(prob[a])`: the logit of a level against the later ones. For [model_glm()] of numbers, [model_lm()] with factors, categories and naive Bayes, method
-#' `"clt"` is approximate in the way described above. Its cost grows only with the number of sites, and it is chosen if imputing records would take too long.
+#' `logit(prob[a])`: the logit of a level against the later ones. For [model_glm()] with numeric covariates, [model_lm()] with factors, [model_categorical()]
+#' and [model_naive_bayes()], method `"clt"` is approximate in the way described above. Its cost grows only with the number of sites, and it is chosen if
+#' imputing records would take too long.
 #'
 #' | Model | `"complete"` | `"partial"`, `"walk"` | `"none"` |
 #' | --- | --- | --- | --- |
 #' | [model_bernoulli()], [model_poisson()], [model_exponential()] | exact | exact | all methods |
 #' | [model_normal()], [model_mvnormal()] | exact inside the bounds, or by `"augment"` | exact inside the bounds, or by `"augment"` | all methods |
-#' | [model_lm()] of numbers | exact inside the bounds, or by `"augment"` | exact inside the bounds, or by `"augment"` | all methods |
-#' | [model_logistic()], [model_glm()] of numbers | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
+#' | [model_lm()] with numeric covariates | exact inside the bounds, or by `"augment"` | exact inside the bounds, or by `"augment"` | all methods |
+#' | [model_logistic()], [model_glm()] with numeric covariates | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
 #' | [model_lm()] with factors | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
 #' | [model_categorical()] of counts | exact, or approximate by `"clt"` | exact, or approximate by `"clt"` | all methods |
 #' | [model_naive_bayes()] of counts | exact, or approximate by `"clt"` | exact, or approximate by `"clt"` | all methods |

@@ -20,7 +20,7 @@
 #'   parameter over the sites in their order; for the other types see [plot()][plot.noiseaware_fit].
 #' @param parameter,level For `"shrinkage"`, see [site_view]; `level` also for the other types.
 #' @param alone For `"shrinkage"`: the estimates of each site on its own: a fit of the same sites with `pool = "none"`. `NULL`: for rates they are computed by
-#'   quadrature; for regressions and normal records, the plot fits each site by itself, with 2 chains of 1,000 iterations.
+#'   quadrature; for regressions and normal records, the plot fits each site by itself, with 2 chains of 1,000 iterations (2,000 for groups).
 #' @details
 #' **Predictions.** With complete pooling, all sites have the same parameters. With partial pooling, `site = "new"` predicts for a site that released nothing; in a
 #' walk, `site = "next"` predicts for the one after the last. For groups of one release, a column of `newdata` names the group of each row.

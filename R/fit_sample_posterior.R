@@ -9,7 +9,7 @@
 #' @param method One of these:
 #'   * `"auto"` chooses by the predicted cost and prefers exact methods: [method_auto].
 #'   * `"augment"` imputes the confidential records. Exact; the cost is proportional to n: [method_augment].
-#'   * `"collapse"` moves the totals, where their distribution is known. Exact for counts, and otherwise if no record lies outside the bounds; the cost does
+#'   * `"collapse"` samples the totals, where their distribution is known. Exact for counts, and otherwise if no record lies outside the bounds; the cost does
 #'     not depend on n: [method_collapse].
 #'   * `"clt"` uses a normal approximation to the statistic's distribution. Approximate, better with more records; the cost does not depend on n: [method_clt].
 #'   * `"naive"` treats the noisy totals as true. Not a posterior, but a baseline to compare with: [method_naive].

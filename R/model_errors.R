@@ -26,7 +26,7 @@ least_df <- 1
 #' hold both the normal part and the quantile of the weight fixed. With much noise, this takes far longer than normal errors. A default call with 500 records
 #' takes half a minute of processor time at an epsilon of 1, and two to three seconds at 10.
 #'
-#' @return Errors for [model_lm()], of class `noiseaware_errors`. The model has the parameter `df` if the degrees of freedom are not known.
+#' @return An error distribution for [model_lm()], of class `noiseaware_errors`. The model has the parameter `df` if the degrees of freedom are not known.
 #' @section Errors: `noiseaware_error_prior`.
 #' @references
 #' Geweke, J. (1993). Bayesian treatment of the independent Student-t linear model. *Journal of Applied Econometrics* 8, S19-S40.

@@ -30,7 +30,7 @@
 #'
 #' **Priors.** Default priors use two standard deviations of a covariate on either side of its mean instead of bounds; see [model_glm()] and [model_lm()].
 #'
-#' **Method.** The confidential response is summed or integrated out of each record's density, exactly. Hamiltonian Monte Carlo moves the parameters. If most
+#' **Method.** The confidential response is summed or integrated out of each record's density, exactly. Hamiltonian Monte Carlo samples the parameters. If most
 #' independent proposals about the mode are accepted early in the warmup, these take the place of most trajectories. See the article "Algorithms" on the web
 #' site.
 #'

@@ -2,7 +2,7 @@
 
 #' Simulate a release for a study
 #'
-#' Fast, with R's random number generator: **not for publication**.
+#' Simulates a release quickly, with R's random number generator: **not for publication**.
 #'
 #' @param x A model, or a data frame of records.
 #' @param statistic,mechanism,neighbours,public As in [release()].

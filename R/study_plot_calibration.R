@@ -5,7 +5,7 @@
 #' @param x A calibration from [calibrate()]; for `plot()` of coverage, a result of [coverage()].
 #' @param type The type of plot.
 #'   * `"ecdf_diff"`: ECDF of the true values' posterior quantiles minus the uniform distribution function, with a simultaneous band
-#'     (Saeilynoja, Buerkner & Vehtari 2022). `"ecdf"`: the ECDF itself.
+#'     (Säilynoja, Bürkner & Vehtari 2022). `"ecdf"`: the ECDF itself.
 #'   * `"rank"`: histogram of ranks with an interval for each bin.
 #'   * `"coverage"`: coverage minus level, with a band for each level.
 #'   * `"qq"`: quantile-quantile plot.
@@ -20,7 +20,7 @@
 #' @details For one variable, the band of the ECDF contains the whole ECDF of a calibrated sampler with probability `prob`. The band of `"rank"` contains all
 #'   bars with at least that probability (Bonferroni). The bands of `"coverage"` and `"qq"` are pointwise, for one level or one point.
 #' @references
-#' Saeilynoja, T., Buerkner, P.-C. and Vehtari, A. (2022). Graphical test for discrete
+#' Säilynoja, T., Bürkner, P.-C. and Vehtari, A. (2022). Graphical test for discrete
 #' uniformity and its applications in goodness-of-fit evaluation and multiple sample
 #' comparison. *Statistics and Computing* 32, 32. \doi{10.1007/s11222-022-10090-6}
 #' @family plots
