@@ -71,8 +71,8 @@
 #' | --- | --- | --- | --- |
 #' | [model_bernoulli()], [model_poisson()], [model_exponential()] | exact | exact | all methods |
 #' | [model_normal()], [model_mvnormal()] | exact inside the bounds, or by `"augment"` | exact inside the bounds, or by `"augment"` | all methods |
-#' | [model_lm()] with numeric covariates | exact inside the bounds, or by `"augment"` | exact inside the bounds, or by `"augment"` | all methods |
-#' | [model_logistic()], [model_glm()] with numeric covariates | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
+#' | [model_lm()], numeric covariates | exact inside the bounds, or by `"augment"` | exact inside the bounds, or by `"augment"` | all methods |
+#' | [model_logistic()], [model_glm()], numeric covariates | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
 #' | [model_lm()] with factors | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
 #' | [model_categorical()] of counts | exact, or approximate by `"clt"` | exact, or approximate by `"clt"` | all methods |
 #' | [model_naive_bayes()] of counts | exact, or approximate by `"clt"` | exact, or approximate by `"clt"` | all methods |
