@@ -45,6 +45,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             pool_cost = "What pooling by imputed records costs, for method auto",
             pool_calibration = "Calibration of pooled sites",
             groups = "Groups of one release",
+            grouped_covariates = "Covariates of grouped data, pooled or not",
             curves = "Curves over groups in a walk",
             smooths = "Smooth curves: s(x, k) in a formula",
             distributed = "Regressions of several owners, against MCMC-normalX",

@@ -44,8 +44,10 @@ test_that("slopes that rest on differences between groups are told", {
 })
 
 test_that("groups whose intercepts do not depend on their means give no such warning", {
-  expect_no_warning(fit <- suppressWarnings(told(fitted_to(of_groups(0, 1))), classes = paste0("noiseaware_warning_", c("convergence", "divergences", "hidden"))))
+  expect_no_warning(fit <- suppressWarnings(told(fitted_to(of_groups(0, 1))), classes = paste0("noiseaware_warning_", c("convergence", "divergences"))))
   expect_named(fit$contextual, c("means", "table"))
+  # a print has no line of a comparison that shows no difference
+  expect_null(internal("answer_lines")("intercepts", fit$contextual$table[0L, ], c("if so", "if not")))
   # nor a comparison where the intercepts depend on covariates of the groups as they are
   fit$problem$partial$design <- as.matrix(fit$contextual$means)
   expect_null(internal("contextual_means")(fit))
@@ -57,7 +59,7 @@ test_that("so are those of sites", {
   set.seed(1)
   sites <- lapply(split(data, data$g), simulate_release, statistic, mech_laplace(epsilon = 10))
   expect_warning(fit <- suppressWarnings(told(suppressMessages(sample_posterior(sites, model_lm(), pool = ~ (Intercept), seed = 1, chains = 1, iter = 200))),
-                                         classes = paste0("noiseaware_warning_", c("convergence", "divergences", "hidden"))),
+                                         classes = paste0("noiseaware_warning_", c("convergence", "divergences"))),
                  "sites' intercepts may depend on the sites' means", class = "noiseaware_warning_contextual")
   # statistics in other units
   sites[[1L]]$statistic$columns$upper[2L] <- 4
