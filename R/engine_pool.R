@@ -431,7 +431,9 @@ check_imputes_sites <- function(bound, separate, call) {
   if (is_student(bound$model)) refuse_errors("Partial pooling and walks need", call, "{.code pool = \"complete\"} and {.code pool = \"none\"} take them.")
   bound <- as_regression(bound)
   shape <- .Call(ffi_model_shape, bound$spec)
-  if (!separate) stop_classed("method", "Method {.val augment} gives each site its own distribution of the covariates, so {.arg covariates} must be {.val separate}.", call = call)
+  if (!separate) {
+    stop_classed("method", "Method {.val augment} gives each site its own distribution of the covariates: {.arg covariates} must be {.val separate}.", call = call)
+  }
   if (shape$has_likelihood || has_flat_likelihood(bound)) return(invisible())
   stop_classed("method", c("Partial pooling and walks need the density of records given the parameters.", x = "The model is: {describe_model(bound)}.",
                            i = "{.code pool = \"complete\"} and {.code pool = \"none\"} take it."), call = call)

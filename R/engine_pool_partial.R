@@ -27,12 +27,11 @@
 #'   later one given that it is none of the earlier ones (`sd[logit(prob[b]|rest)]`). For the covariance matrix of [model_mvnormal()], they are the entries of
 #'   its Cholesky factor, with logarithms on the diagonal (`sd[log_chol(cov[x,x])]`). The mean, or the first site of a walk, has the model's prior.
 #'
-#' **Covariates of a regression.** With `covariates = "pooled"` the covariates have one covariance matrix in all sites, and their means are normal about a common
-#' mean, with a covariance that is proportional to it: of site j they are N(mu, Sigma / kappa), with log(kappa) ~ N(log(4), 2^2). This is the default of method
-#' `"collapse"` for [model_lm()], unless mean or covariance are [fixed()] or their prior is truncated. Otherwise each site has its own distribution
-#' of the covariates, with the model's prior (`"separate"`). With much noise and many sites, that prior is influential: if it expects covariates of three times
-#' their actual standard deviation, it pulls the slopes of all sites, and their mean, towards 0. The warning `noiseaware_warning_hidden` says so. With
-#' `covariates = "shared"`, all sites have one distribution of the covariates (only by method `"clt"`).
+#' **Covariates of a regression.** With `covariates = "pooled"` the covariates have one covariance matrix Sigma in all sites. The means of site j are N(mu, Sigma
+#' / kappa), with log(kappa) ~ N(log(4), 2^2). This is the default of method `"collapse"` for [model_lm()], unless mean or covariance are [fixed()] or their
+#' prior is truncated. Otherwise each site has its own distribution of the covariates, with the model's prior (`"separate"`). With much noise and many sites, that
+#' prior is influential: if it expects covariates of three times their actual standard deviation, it pulls all slopes towards 0. The warning
+#' `noiseaware_warning_hidden` says so. With `covariates = "shared"`, all sites have one distribution of the covariates (only by method `"clt"`).
 #'
 #' **Truncated priors.** If the model's prior is truncated (`within`, see [priors]), the parameters of all sites lie within its bounds, and so does their mean.
 #' The joint distribution of all of these is truncated. Given the parameters of the sites, the bounds then have no influence on the standard deviations. In a

@@ -76,7 +76,6 @@ struct model {
     const struct model_levels *levels;           /* records change their levels one by one */
     const struct model_predictor *predictor;     /* coefficients move without the totals */
     const struct model_categories *categories;   /* coefficients move without the response */
-    const struct model_pooled_scatter *pooled_scatter; /* groups have covariates of their own */
 };
 
 /* The hooks that every model has.

@@ -4,6 +4,7 @@
 #define NOISEAWARE_CONTRACT_MODEL_MARGINAL_H
 
 #include "contract/model.h"
+#include "contract/model_pooled_scatter.h"
 
 struct model_marginal {
     /* Coordinates of theta, `keeps` of them, that marginal() does not integrate out. */
@@ -35,6 +36,9 @@ struct model_marginal {
      * along the density of the totals. Default: they are the record's. */
     const double *const *(*regressors)(void *self, int m, const double *const *x);
     int moments;
+
+    /* What groups of records have in common; NULL: each has covariates of its own. */
+    const struct model_pooled_scatter *pooled;
 };
 
 /* Columns of the moments in the complete-data statistic. */

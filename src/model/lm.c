@@ -408,7 +408,7 @@ static void offer(struct lm *lm, struct model *model) {
     of->kept = kept;
     of->marginal = lm_marginal;
     if (normal && !joint) of->marginal_size = lm_marginal_size;
-    if (normal) model->pooled_scatter = covariates_offer_pooled(&lm->cov);
+    if (normal) of->pooled = covariates_offer_pooled(&lm->cov);
     if (!normal) {
         of->regressors = regressors;
         of->moments = lm->moments.q;

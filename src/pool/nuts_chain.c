@@ -44,7 +44,6 @@
 #include "contract/model.h"
 #include "contract/model_marginal.h"
 #include "contract/model_normal.h"
-#include "contract/model_pooled_scatter.h"
 #include "contract/model_update.h"
 
 #include <Rmath.h>
@@ -125,8 +124,9 @@ int pool_create(struct pool *s) {
     s->work.natural = doubles((size_t)model->reported);
     DOUBLES((size_t)model->complete, &s->work.complete, &s->work.rest, &s->work.slope_c);
     if (s->pooled_scatter) {
-        if (!s->likelihood.pooled_scatter || !model->pooled_scatter) return PLUGIN_BAD_FIELDS;
-        DOUBLES((size_t)model->pooled_scatter->size, &s->work.sums, &s->work.sums_rest);
+        const struct model_pooled_scatter *of = model->marginal->pooled;
+        if (!of || !keeper->marginal->pooled) return PLUGIN_BAD_FIELDS;
+        DOUBLES((size_t)of->size, &s->work.sums, &s->work.sums_rest);
     }
     s->work.mean = doubles(d);
     s->work.chol = doubles(d * d);
@@ -337,7 +337,7 @@ static void start_sizes(struct pool *s, const struct pool_begin *begin) {
 static void start_spread(struct pool *s, const struct pool_begin *begin, double *q, double *unit) {
     for (int i = 0; i < s->spread.size; ++i) q[s->parameters + i] = begin->spread[i];
     doubles_copy(unit, begin->error, s->parameters + s->spread.size);
-    if (s->pooled_scatter) q[s->shared - 1] = s->model.pooled_scatter->log_kappa;
+    if (s->pooled_scatter) q[s->shared - 1] = s->model.marginal->pooled->log_kappa;
     pool_spread_read_sds(&s->spread, q);
     pool_spread_start(&s->spread, q);
     for (int j = 0; j < s->sites; ++j) {

@@ -11,7 +11,6 @@
  */
 #include "contract/model_marginal.h"
 #include "contract/model_normal.h"
-#include "contract/model_pooled_scatter.h"
 #include "pool/pool_nuts.h"
 
 static int read_size(const struct fields *fields, const struct model *model,
@@ -134,7 +133,7 @@ void pool_totals_place(struct pool *s, struct pool_site *site, const double *q) 
 /* of all sites but one; NULL: of all */
 static void add_sums(struct pool *s, const struct model *model, double log_kappa,
                      const struct pool_site *but, double *sums) {
-    const struct model_pooled_scatter *of = model->pooled_scatter;
+    const struct model_pooled_scatter *of = model->marginal->pooled;
     memset(sums, 0, (size_t)of->size * sizeof(double));
     for (int j = 0; j < s->sites; ++j)
         if (s->site + j != but)
@@ -144,7 +143,7 @@ static void add_sums(struct pool *s, const struct model *model, double log_kappa
 double pool_totals_pool(struct pool *s, const struct model *model, double log_kappa,
                         double *slope) {
     add_sums(s, model, log_kappa, NULL, s->work.sums);
-    return model->pooled_scatter->set(model->self, log_kappa, s->work.sums, s->n, 0, slope);
+    return model->marginal->pooled->set(model->self, log_kappa, s->work.sums, s->n, 0, slope);
 }
 
 void pool_totals_expand(struct pool *s, const double *q) {
@@ -209,10 +208,10 @@ static double log_common(struct pool *s, const struct pool_site *site) {
     const struct model *model = &s->likelihood;
     const double log_kappa = s->hmc.q[s->shared - 1];
     double slope;
-    doubles_copy(s->work.sums, s->work.sums_rest, model->pooled_scatter->size);
-    model->pooled_scatter->add(model->self, log_kappa, site->density.c, site->n, s->work.sums);
-    return model->pooled_scatter->set(model->self, log_kappa, s->work.sums, s->n, s->n - site->n,
-                                      &slope);
+    doubles_copy(s->work.sums, s->work.sums_rest, model->marginal->pooled->size);
+    model->marginal->pooled->add(model->self, log_kappa, site->density.c, site->n, s->work.sums);
+    return model->marginal->pooled->set(model->self, log_kappa, s->work.sums, s->n, s->n - site->n,
+                                        &slope);
 }
 
 /* What depends on a site's n and totals, all other sites' being `rest`. */

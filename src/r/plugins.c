@@ -163,7 +163,7 @@ SEXP ffi_model_shape(SEXP spec) {
                                                model_walked(&model) > 0 || model.complete == 0));
     SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.values || model.values->invert));
     SEXP coordinates = PROTECT(coordinates_frame(&model.coordinates));
-    SEXP pools_scatter = PROTECT(Rf_ScalarLogical(model.pooled_scatter != NULL));
+    SEXP pools_scatter = PROTECT(Rf_ScalarLogical(model.marginal && model.marginal->pooled));
     const char *const names[] = {"sizes",      "moves",        "can_move",    "can_refresh",
                                  "updates",    "walks",        "has_prior",   "has_density",
                                  "by_records", "can_invert",   "coordinates", "has_likelihood",

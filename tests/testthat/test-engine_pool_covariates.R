@@ -89,14 +89,22 @@ test_that("the density in kappa is the integral over the mean and the variance",
   expect_equal(formula(20) - formula(0.5), integral(20) - integral(0.5), tolerance = 1e-5)
 })
 
-test_that("the gradient is that of the density if sizes are unknown, or some totals exact", {
+test_that("noise that drowns all leaves unknown numbers of records, and all else, their prior", {
+  skip_on_cran()
   set.seed(3)
-  sites <- covariate_sites(c("x", "w"))
-  parts <- partial_parts(sites, model_lm(y ~ x + w), partial_pooling())
-  state <- internal("start_pool")(parts$problem, parts$bound, c(1, 2), 1L, NULL)
-  at <- function(q) .Call(internal("ffi_pool_density"), parts$problem, state, q)
-  q <- state$store[seq_len(length(at(state$store)) - 1L)]
-  expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-6), tolerance = 1e-4)
+  asked <- stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-2, 2)))
+  sites <- lapply(c(a = 1, b = 2, c = 3), function(k) as_release(rnorm(5, 0, 1e6), asked, mech_gaussian(sd = 1e6), n = NULL))
+  sizes <- list(a = prior_n("uniform", lower = 5, upper = 12), b = prior_n("uniform", lower = 4, upper = 30), c = prior_n("uniform", lower = 6, upper = 9))
+  model <- model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(0, 2, 2, 6))
+  fit <- suppressWarnings(suppressMessages(sample_posterior(sites, model, pool = "partial", prior_n = sizes, method = "collapse", iter = 3000, seed = 4)))
+  expect_identical(fit$problem$partial$covariates, "pooled")
+  for (name in names(sites)) {
+    at <- parameter_draws(fit, sprintf("n[%s]", name))
+    ends <- c(sizes[[name]]$lower, sizes[[name]]$upper)
+    expect_lt(abs(mean(at) - mean(ends)) / posterior::mcse_mean(at), 5)
+    expect_equal(mean((at - mean(at))^2), (diff(ends) * (diff(ends) + 2)) / 12, tolerance = 0.15)
+  }
+  expect_distribution(parameter_draws(fit, "x"), qnorm)
 })
 
 test_that("slopes of narrow groups are held, and the share of records outside is that of the records", {
