@@ -23,7 +23,7 @@ determined_release <- function(release, call) {
     stop_classed("method", c("Method {.val naive} needs whole statistics, or queries that determine them together with the number of records.",
                              x = "{faults}."), call = call)
   }
-  if (prod(size) > 4e6) refuse(sprintf("It does not solve for as many as %s components", format_number(size[2L])))
+  if (prod(size) > 4e6) refuse(sprintf("It cannot solve for as many as %s components", format_number(size[2L])))
   weights <- matrix(0, size[1L], size[2L])
   weights[cbind(queries$row, queries$column)] <- queries$weight
   for (k in seq_along(margins)) weights[length(release$value) + k, margins[[k]]] <- 1

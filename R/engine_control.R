@@ -23,7 +23,7 @@ check_control <- function(control, method, call = caller_env()) {
   named <- is.list(control) && (length(control) == 0L || (!is.null(names(control)) && all(nzchar(names(control)))))
   if (!named) stop_argument("control", "a named list", describe(control), call = call)
   twice <- unique(names(control)[duplicated(names(control))])
-  if (length(twice)) stop_classed("argument", "{.arg control} must have each entry only once, but has {.field {twice}} more often.", call = call)
+  if (length(twice)) stop_classed("argument", "{.arg control} must have each entry only once, but has {.field {twice}} more than once.", call = call)
   if (!is.null(control$beside)) check_flag(control$beside, "control$beside", call = call)
   control <- control[names(control) != "beside"]
   if (length(control) == 0L) return(control)

@@ -163,8 +163,8 @@ check_different <- function(releases, call) {
   twin <- which(duplicated(print))
   if (length(twin) == 0L) return(invisible())
   pair <- names(print)[c(match(print[twin[1L]], print), twin[1L])]
-  stop_classed("pool", c("The sites {.val {pair}} have the same release, number by number: it cannot be of different people.",
-                         i = "What was published twice of the same people is one release. {.fn add_release} joins different releases of them."), call = call)
+  stop_classed("pool", c("The sites {.val {pair}} have the same release, number by number: it cannot be about different people.",
+                         i = "Numbers that were published twice are one release. {.fn add_release} combines different releases about the same people."), call = call)
 }
 
 # The model bound to what all sites have: their variables, with bounds around those of every site.
@@ -428,7 +428,7 @@ likelihood_spec <- function(bound) {
 
 # Is the density of a site's records known? `separate`: has each site its own covariates' distribution?
 check_imputes_sites <- function(bound, separate, call) {
-  if (is_student(bound$model)) refuse_errors("Partial pooling and walks need", call, "{.code pool = \"complete\"} and {.code pool = \"none\"} take them.")
+  if (is_student(bound$model)) refuse_errors("Partial pooling and walks need", call, "{.code pool = \"complete\"} and {.code pool = \"none\"} accept them.")
   bound <- as_regression(bound)
   shape <- .Call(ffi_model_shape, bound$spec)
   if (!separate) {
@@ -436,7 +436,7 @@ check_imputes_sites <- function(bound, separate, call) {
   }
   if (shape$has_likelihood || has_flat_likelihood(bound)) return(invisible())
   stop_classed("method", c("Partial pooling and walks need the density of records given the parameters.", x = "The model is: {describe_model(bound)}.",
-                           i = "{.code pool = \"complete\"} and {.code pool = \"none\"} take it."), call = call)
+                           i = "{.code pool = \"complete\"} and {.code pool = \"none\"} accept it."), call = call)
 }
 
 # normal records, whose likelihood is the marginal density without a prior

@@ -57,7 +57,7 @@ pooled_sized_method <- function(releases, bound, method, partial, imputes, prior
       if (method == "collapse" && is.null(moved)) "Method {.val {method}} needs to know it."
   if (!is.null(reason)) {
     stop_classed("pool", c("The number of records must be known, but it is unknown for {.val {shorten_list(sites)}}.", x = reason,
-                           i = "{.fn as_release} describes a release with an {.arg n} that you believe."), call = call)
+                           i = "Describe the release by {.fn as_release} with an {.arg n} that you consider plausible."), call = call)
   }
   if (method == "clt") {
     if (!partial) check_clt_sized(bound, call)
@@ -71,9 +71,9 @@ pooled_sized_method <- function(releases, bound, method, partial, imputes, prior
 check_clt_sized <- function(bound, call) {
   cut <- bound_is_cut(bound)
   if (!cut && bound$spec$name != "expfam") return(invisible())
-  stop_classed("method", c("Method {.val clt} pools sites of unknown numbers of records by the slopes of their density.",
+  stop_classed("method", c("To pool sites with unknown numbers of records, method {.val clt} needs the gradient of the density.",
                            x = if (cut) "The model has a truncated prior." else
-                             "The model is {.fn model_expfam}, whose moments are integrals: slopes would take too many of them.",
+                             "The model is {.fn model_expfam}, whose moments are integrals: gradients would need too many of them.",
                            i = "{.code method = \"augment\"} can fit it{if (!cut) ' if the model has r_records'}."), call = call)
 }
 
@@ -104,7 +104,7 @@ pools_totals <- function(releases, bound, prior_n) {
 sites_distribution <- function(bound, release, call) {
   if (!is.null(bound$moments)) {
     stop_classed("method", c("Sites cannot be pooled under a model whose covariates are known by their moments: each site has other people.",
-                             i = "{.code pool = \"none\"} takes them."), call = call)
+                             i = "{.code pool = \"none\"} accepts them."), call = call)
   }
   if (release$n < 2) stop_classed("method", "Method {.val clt} needs at least two records in each site.", call = call)
   clt_noise(release_parts(release), call)
@@ -152,8 +152,8 @@ check_pool_size <- function(sampler, distribution, bound, sites, moving, call) {
   numbers <- length(distribution$index)
   most <- switch(sampler, nuts = most_coordinates - moving, marginal = , gibbs = most_marginal, most_coordinates)
   if (numbers <= most) return(invisible())
-  stop_classed("method", c("Method {.val clt} takes at most {most} released numbers of all sites together under this model.",
-                           x = "{sites} sites have {numbers} numbers.", i = "{.code pool = \"none\"} takes any number of sites."), call = call)
+  stop_classed("method", c("Method {.val clt} accepts at most {most} released numbers from all sites together under this model.",
+                           x = "{sites} sites have {numbers} numbers.", i = "{.code pool = \"none\"} accepts any number of sites."), call = call)
 }
 
 # ---- what the fit has to report ----------------------------------------------------------

@@ -208,7 +208,7 @@ check_group_sizes <- function(groups, bound, variable, call) {
   has <- function(release, what) any(vapply(release_parts(release), function(p) what(table_of(p$statistic)), TRUE))
   is_size <- function(s) inherits(s, "stat_size")
   untold <- names(groups)[!vapply(groups, has, TRUE, function(s) !is_size(s))]
-  if (length(untold)) stop_classed("groups", "The release must have a total of each group, but has none of {.val {shorten_list(untold, 6L)}}.", call = call)
+  if (length(untold)) stop_classed("groups", "The release must have a total for each group, but has none for {.val {shorten_list(untold, 6L)}}.", call = call)
   unknown <- vapply(groups, function(r) is.null(r$n), TRUE)
   if (!any(unknown)) return(FALSE)
   if (bound$spec$name == "exponential") {

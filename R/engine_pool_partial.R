@@ -97,7 +97,7 @@ partial_pooling <- function(vary = NULL, sd = prior_half_normal(), sites = NULL,
   }
   check_class(effects, "effects", "prior_normal", "prior_normal()", "prior")
   if (!all(effects$mean %||% 0 == 0) || length(effects$sd) > 1L) {
-    stop_classed("prior", "{.arg effects} must be {.fn prior_normal} with mean 0 and one {.arg sd}, or none, but is {format(effects)}.")
+    stop_classed("prior", "{.arg effects} must be {.fn prior_normal} with mean 0 and at most one {.arg sd}, but is {format(effects)}.")
   }
   design <- if (!is.null(sides$given)) site_design(sides$given, sites)
   if (is.null(sides$given) && !is.null(sites)) {
@@ -326,7 +326,7 @@ layer_sd <- function(pooling, vary, call) {
     stop_classed("prior", c("{.arg sd} must have a prior for each parameter that varies.", x = "Given: {.val {names(sd)}}.", i = "Vary: {.val {vary}}."), call = call)
   }
   if (!is.null(pooling$correlation) && length(vary) < 2L) {
-    stop_classed("prior", "{.arg correlation} is of parameters that vary between sites, and must be NULL where one does: {.val {vary}}.", call = call)
+    stop_classed("prior", "{.arg correlation} is for several parameters that vary between sites, and must be NULL if only one does: {.val {vary}}.", call = call)
   }
   sd
 }
@@ -339,7 +339,7 @@ design_of_sites <- function(design, sites, call) {
     said <- c("{.arg sites} must have a row for each site, and no other.",
               if (length(setdiff(sites, given))) c(x = "Without a row: {.val {shorten_list(setdiff(sites, given))}}."),
               if (length(setdiff(given, sites))) c(x = "No site: {.val {shorten_list(setdiff(given, sites))}}."),
-              c(i = "Its column {.var site} has their names, or else its row names."))
+              c(i = "Their names are in the column {.var site} or, without such a column, in the row names."))
     stop_classed("pool", said, call = call)
   }
   design$matrix[sites, , drop = FALSE]
@@ -431,7 +431,7 @@ varying_parameters <- function(vary, called, call) {
   if (length(absent)) {
     stop_classed("pool", c("Parameters that vary between sites must be parameters of a site, but {.val {absent}} {?is/are} not.",
                            x = if ("(Intercept)" %in% absent) "{.code ~ 1} means {.code ~ (Intercept)}, the intercept of a regression.",
-                           i = "Parameters, as a formula has them: {.code {as_typed(called)}}."), call = call)
+                           i = "Parameters, as written in a formula: {.code {as_typed(called)}}."), call = call)
   }
   names(called)[called %in% wanted]
 }

@@ -63,7 +63,7 @@ record_parameters <- function(bound, all = FALSE) {
 varying_coordinates <- function(vary, own, call) {
   if (is.null(vary)) return(seq_along(own$places))
   if (!own$paired) {
-    stop_classed("pool", c("All parameters must vary where several of them have a common coordinate, as probabilities of more than two levels have.",
+    stop_classed("pool", c("All parameters must vary if several of them share coordinates, as probabilities of more than two levels do.",
                            x = "{.arg vary} is {formula_text(vary)}."), call = call)
   }
   match(varying_parameters(vary, stats::setNames(own$called, own$parameters), call), own$parameters)

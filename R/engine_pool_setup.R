@@ -30,7 +30,7 @@ check_partial <- function(bound, releases, init, pool, engine, call) {
   }
   if (length(releases) <= pool$order) {
     stop_classed("pool", c("A walk of second order needs at least three sites, but there are {length(releases)}.",
-                           i = "{.code partial_pooling(walk = 1)} takes two."), call = call)
+                           i = "{.code partial_pooling(walk = 1)} needs only two."), call = call)
   }
   more <- new_sites[[pool$kind]]
   if (more %in% names(releases)) {
@@ -42,7 +42,7 @@ check_partial <- function(bound, releases, init, pool, engine, call) {
                              i = "{.code method = \"augment\"} works with it."), call = call)
   }
   if (engine == "clt" && bound$spec$name == "expfam") {
-    stop_classed("method", c("Partial pooling and walks are not available for {.fn model_expfam}: its moments are integrals, which gradients would take too many of.",
+    stop_classed("method", c("Partial pooling and walks are not available for {.fn model_expfam}: its moments are integrals, and gradients would need too many of them.",
                              i = "{.code method = \"augment\"} works if the model has {.arg r_records}."), call = call)
   }
   if (engine == "collapse" || engine == "augment") as_regression(bound) else bound
@@ -90,7 +90,7 @@ pooling_of_bars <- function(pool, model, bound, call) {
   pool <- as_pooling(pool %||% "partial", call)
   if (!inherits(pool, "noiseaware_pooling")) return(pool)
   if (!is.null(pool$vary)) {
-    stop_classed("pool", c("What varies between groups is said by the bars of the formula, or by {.arg pool}, but not by both.",
+    stop_classed("pool", c("What varies between groups must be given by the bars of the formula or by {.arg pool}, not by both.",
                            i = "{.fn partial_pooling} without {.arg vary} gives the priors alone."), call = call)
   }
   names <- bar_coefficients(model$bars$labels, bound, call)

@@ -161,7 +161,7 @@ clamping_trouble <- function(fit) {
     answer_bullets(found, outside_or_not),
     i = "These draws are right if values outside were moved to the bounds.",
     i = paste("If the bounds are natural limits, as for a score, a count or a 0/1 variable, declare it: `outside = \"none\"` in the statistic, or",
-              "declare_outside(release, \"none\"). If one bound is, as 0 for incomes: \"above\" or \"below\", where records may lie outside."))))
+              "declare_outside(release, \"none\"). If only one is, such as 0 for incomes, name the side where records may lie outside: \"above\" or \"below\"."))))
 }
 
 # whose bounds

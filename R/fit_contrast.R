@@ -232,7 +232,7 @@ evaluate_expression <- function(plain, text, known, names, call) {
     if (startsWith(sign, "<")) expression <- call("-", call("(", expression))
   }
   strange <- setdiff(all.names(expression, functions = FALSE), c(names(known), "pi"))
-  if (length(strange)) fault("It names {.var {strange}}, which {?is/are} none of the variables.")
+  if (length(strange)) fault("It names {.var {strange}}, which {?is/are} not among the variables.")
   value <- tryCatch(eval(expression, known, asNamespace("stats")), error = function(e) NULL)
   if (!is.numeric(value) || length(value) != length(known[[1L]]) || anyNA(value)) fault("It gives no number for each draw.")
   as.double(value)

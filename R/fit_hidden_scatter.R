@@ -42,8 +42,8 @@ hidden_trouble <- function(fit) {
       c(text = paste("Assume one distribution of the covariates in all", several), covariates = "shared", method = "clt")
   list(list(kind = "hidden", text = c(
     sprintf("Slopes may be too near 0: noise hides how much covariates vary within %s.", several),
-    x = sprintf("Noise on a sum of squares, over the sum of squares about the mean, median over %s: %s.", several,
+    x = sprintf("Noise on a sum of squares divided by the sum of squares about the mean (median over %s): %s.", several,
                 shorten_list(paste(names(found), format_number(found, 2)), 5L)),
-    x = sprintf("The prior of each of the %s' covariates decides instead.", several),
+    x = sprintf("Instead, the slopes depend on the prior for the covariates of each of the %s.", several),
     i = sprintf("%s: update(fit, pool = partial_pooling(covariates = \"%s\"), method = \"%s\").", remedy[["text"]], remedy[["covariates"]], remedy[["method"]]))))
 }

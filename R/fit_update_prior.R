@@ -46,7 +46,7 @@ with_prior <- function(model, prior, call) UseMethod("with_prior")
 #' @export
 with_prior.default <- function(model, prior, call) {
   stop_classed("argument", c("{.arg prior} can be changed only for models with such an argument.", x = "The model has none: {format(model)[1L]}.",
-                             i = "{.code update(fit, model = )} takes another model."), call = call)
+                             i = "{.code update(fit, model = )} accepts another model."), call = call)
 }
 
 replace_prior <- function(model, prior, field = "prior", arguments = list(), constructor = paste0("model_", model$name), call) {

@@ -258,8 +258,8 @@ weighted_model <- function(model, columns, call) {
 }
 
 refuse_weighted <- function(model, call) {
-  stop_classed("variables", c("Totals of weighted products need {.fn model_mvnormal}, a working model of the products: records with weights are no sample from a model.",
+  stop_classed("variables", c("Totals of weighted products need {.fn model_mvnormal}, a working model of the products: weighted records are not a sample from a model.",
                               i = if (inherits(model, "model_glm"))
-                                "The weighted equations of a generalized linear model are not totals; those of means and linear regressions are." else
+                                "The weighted equations of a generalised linear model are not totals; the equations for means and linear regressions are." else
                                 "{.fn regress} then gives the design-weighted estimates."), call = call)
 }

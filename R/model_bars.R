@@ -30,7 +30,7 @@ read_bars <- function(bars, formula, call) {
   }
   labels <- unlist(labels)
   twice <- unique(labels[duplicated(labels)])
-  if (length(twice)) stop_classed("formula", "Each term may vary once, but {.code {twice}} {?does/do} more often.", call = call)
+  if (length(twice)) stop_classed("formula", "Each term may vary only once, but {.code {twice}} var{?ies/y} more than once.", call = call)
   absent <- setdiff(labels, c("(Intercept)", bar_labels(functions_as_names(formula, call)[[length(formula)]], call)))
   if (length(absent)) {
     stop_classed("formula", c("A slope that varies between groups needs its fixed effect in {.arg formula}, but {.code {absent}} {?has/have} none.",

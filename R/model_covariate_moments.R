@@ -151,7 +151,7 @@ bind_moments <- function(bound, call) {
   moments <- bound$model$covariates
   if (is_open_moments(moments)) {
     stop_classed("method", c("{.code covariate_moments()} without draws must be used with method {.val clt} and a release of {.fn stat_moments4}.",
-                             i = "It does not say how records arise."), call = call)
+                             i = "It does not define a distribution of records."), call = call)
   }
   covariates <- bound$columns$name[-1L]
   check_no_factors(names(bound$levels), call)

@@ -57,7 +57,7 @@ check_size_prior <- function(prior_n, release, call = caller_env()) {
   }
   if (!is.null(prior_n)) {
     stop_classed("argument", c("{.arg prior_n} is a prior for an unknown number of records, but the release has {release$n} record{?s}.",
-                               i = "{.fn as_release} takes {.code n = NULL}."), call = call)
+                               i = "For an unknown number, use {.code n = NULL} in {.fn as_release}."), call = call)
   }
 }
 

@@ -55,7 +55,7 @@ add_release.default <- function(x, second, ...) {
 c.noiseaware_release <- function(...) {
   stop_classed("argument", c("Releases cannot be combined by {.fn c}, which does not say whether they are about the same records.",
                              i = "For the same records, use {.fn add_release}, or {.fn as_release} with a list of statistics.",
-                             i = "Releases about different records have separate posteriors."))
+                             i = "Releases about different records are fitted separately, or pooled as a list of sites."))
 }
 
 join_releases <- function(first, second, names, call = caller_env()) {

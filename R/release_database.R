@@ -106,7 +106,7 @@ source_total.tbl_lazy <- function(data, statistic, mechanism, neighbours, n = NU
   totals[!ranks] <- lapply(query$components, function(names) do.call(rbind, lapply(numbers[names], words_of)))
   totals[ranks] <- lapply(parts[ranks], function(part) {
     found <- ask(points_query(part$statistic, variables, records, dialect))
-    if (sum(as.double(found$n)) != n_found) stop_classed("database", "The records changed while the database was asked for totals.", call = call)
+    if (sum(as.double(found$n)) != n_found) stop_classed("database", "The records changed while the database was computing the totals.", call = call)
     counts <- numeric(part$statistic$steps + 1)
     counts[as.double(found$point) + 1] <- as.double(found$n)
     in_words(counts)

@@ -15,7 +15,7 @@ read_noiseaware <- function(file) {
   parsed <- parse_bytes(bytes)
   if (is.null(parsed)) {
     stop_classed("file", c("{.file {file}} must be a JSON file, but cannot be parsed: is it truncated or damaged?",
-                           i = "A table, as of a CSV file, is read by {.code as_release(read.csv(file), ...)}: see {.code vignette(\"cookbook\")}."))
+                           i = "A table, such as a CSV file, is read by {.code as_release(read.csv(file), ...)}: see {.code vignette(\"cookbook\")}."))
   }
   release_from_list(parsed, file)
 }

@@ -105,7 +105,7 @@ census_query <- function(row, name, levels, call = caller_env()) {
                            i = "Columns of variables: {.field {variables}}. Name other columns in {.arg levels}."), call = call)
   }
   if (length(value) != length(statistic$components)) {
-    stop_classed("file", c("The query {.val {name}} must have {length(statistic$components)} counts, as many as combinations of the levels, but has {length(value)}.",
+    stop_classed("file", c("The query {.val {name}} must have {length(statistic$components)} counts, one for each combination of levels, but has {length(value)}.",
                            i = "Are these the levels of {.field {enters}}? Give {.arg levels}."), call = call)
   }
   list(value = value, statistic = statistic, mechanism = mech_discrete_gaussian(sd = sqrt(text_numbers(plain_text(row$variance), "variance", call))))

@@ -25,7 +25,7 @@ tell_means <- function(number, statistic) {
   if (!inherits(statistic, "stat_sums") || !any(grepl("(^|[._ ])(mean|means|avg|average)([._ ]|$)", number, ignore.case = TRUE))) return(invisible())
   cli::cli_inform(c("{.field {unname(number)}} {?is/are} read as totals of the records, as the statistic says, not as means.",
                     i = "Means are entered as totals: each times its number of records, and noise given as a size as well.",
-                    i = "Or the statistic is {.fn stat_means}, if all are of the same number of records."), class = "noiseaware_message_means")
+                    i = "Or use {.fn stat_means}, if all have the same number of records."), class = "noiseaware_message_means")
 }
 
 # A release for each site: of its rows, or of its row if each number has a column of its own.
@@ -96,7 +96,7 @@ row_components <- function(statistic, table, labels, call = caller_env()) {
   if (anyNA(margin)) {
     shown <- vapply(margins, paste, "", collapse = ":")
     stop_classed("value", c("Every row of the table must be a cell of a margin, with levels of its variables and of no other.",
-                            x = "Not so in {rows_text(which(is.na(margin)))}.", i = "Margins of the statistic: {.code {shown}}."), call = call)
+                            x = "This is not so in {rows_text(which(is.na(margin)))}.", i = "Margins of the statistic: {.code {shown}}."), call = call)
   }
   vapply(seq_along(margin), function(row) {
     in_order <- margins[[margin[row]]]

@@ -43,7 +43,7 @@ stat_by <- function(statistic, levels) {
   functions <- attr(levels, "functions")
   attr(levels, "functions") <- NULL
   if (base_variables(variable) %in% base_variables(statistic$columns$variable)) {
-    stop_classed("levels", "{.arg levels} must be of another variable than those that are summed, but is of {.var {base_variables(variable)}}.")
+    stop_classed("levels", "{.arg levels} must be for a variable that is not summed, but is for {.var {base_variables(variable)}}.")
   }
   count <- length(levels[[1L]])
   size <- count * length(statistic$components)

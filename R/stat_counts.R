@@ -85,14 +85,14 @@ formula_margins <- function(formula, call = caller_env()) {
   for (m in margins) {
     twice <- unique(m[duplicated(m)])
     if (length(twice)) {
-      stop_classed("formula", "Each variable may appear only once in a margin, but {.var {twice}} appear{?s/} more often in {.code {paste(m, collapse = ':')}}.",
+      stop_classed("formula", "Each variable may appear only once in a margin, but {.var {twice}} appear{?s/} more than once in {.code {paste(m, collapse = ':')}}.",
                    call = call)
     }
   }
   same <- duplicated(lapply(margins, sort))
   if (any(same)) {
     shown <- vapply(margins[same], paste, "", collapse = ":")
-    stop_classed("formula", c("Each margin may appear only once in {.arg formula}, but {.code {unique(shown)}} appear{?s/} more often."), call = call)
+    stop_classed("formula", c("Each margin may appear only once in {.arg formula}, but {.code {unique(shown)}} appear{?s/} more than once."), call = call)
   }
   margins
 }

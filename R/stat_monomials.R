@@ -34,7 +34,7 @@ moment_variables <- function(formula, call = caller_env()) {
   variables <- formula_terms(formula[[2L]], call)
   twice <- unique(variables[duplicated(variables)])
   if (length(variables) == 0L || length(twice)) {
-    fault <- if (length(twice)) "{.var {twice}} appear{?s/} more often" else "there is none"
+    fault <- if (length(twice)) "{.var {twice}} appear{?s/} more than once" else "there is none"
     stop_classed("formula", paste0("{.arg formula} must name each covariate once, but ", fault, "."), call = call)
   }
   variables

@@ -80,7 +80,7 @@ record_variables <- function(formula, products = FALSE, call = caller_env()) {
   if (length(variables) == 0L) stop_classed("formula", "{.arg formula} must name a variable.", call = call)
   twice <- unique(variables[duplicated(variables)])
   if (length(twice)) {
-    stop_classed("formula", "Each variable may appear only once in {.arg formula}, but {.var {twice}} appear{?s/} more often.", call = call)
+    stop_classed("formula", "Each variable may appear only once in {.arg formula}, but {.var {twice}} appear{?s/} more than once.", call = call)
   }
   variables
 }

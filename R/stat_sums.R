@@ -77,7 +77,7 @@ stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none", "abo
   components <- vapply(seq_along(terms), function(j) monomial_name(powers[j, ], variables), "")
   twice <- unique(components[duplicated(components)])
   if (length(twice)) {
-    stop_classed("formula", "Each term may appear only once in {.arg formula}, but {.val {twice}} appear{?s/} more often.")
+    stop_classed("formula", "Each term may appear only once in {.arg formula}, but {.val {twice}} appear{?s/} more than once.")
   }
   bounds <- check_bounds(bounds, variables)
   factors <- variables[vapply(bounds, is.character, TRUE)]

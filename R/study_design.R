@@ -257,7 +257,7 @@ values_lines <- function(values, given) {
   own <- intersect(names(values), given)
   middle <- setdiff(names(values), given)
   c(if (length(own)) paste0("  values      ", words(own)),
-    if (length(middle)) paste0(if (length(own)) "              " else "  values      ", words(middle), ": the middle of their priors, for want of `parameters`"))
+    if (length(middle)) paste0(if (length(own)) "              " else "  values      ", words(middle), ": the middle of their priors, as `parameters` was not given"))
 }
 
 needed_lines <- function(needed, budget) {

@@ -160,7 +160,7 @@ refuse_null <- function(null, call) {
 }
 
 # of a p-value of 1, or a set that is the whole range, for want of information
-ruled_out_nothing <- "the release rules out no value: its numbers fit each, for some values of the unknown parameters that are not tested"
+ruled_out_nothing <- "the release rules out no value: each is consistent with its numbers, for some values of the other unknown parameters"
 
 #' @export
 print.noiseaware_p_value <- function(x, ...) {
@@ -177,7 +177,7 @@ print.noiseaware_p_value <- function(x, ...) {
 # Did no simulated release show as much as the published one?
 is_least_p <- function(x) x$error > 0 && x$p <= 1.000001 / (x$replicates + 1) + x$gamma
 
-least_p_words <- function(x) sprintf("the least that %s replicates can give: with more it may be smaller", format_size(x$replicates))
+least_p_words <- function(x) sprintf("the smallest that %s replicates can give: with more it may be smaller", format_size(x$replicates))
 
 simulation_words <- function(x) {
   paste0(format_size(x$replicates), ", seed ", x$seed, if (x$gamma > 0) paste0("; the largest over the nuisance parameters, plus ", format_number(x$gamma, 2)))

@@ -54,7 +54,7 @@ levels_factor <- function(release, model, null, prior_n, call) {
   met <- bind_simulated(release, model, call)
   fit <- list(release = met$release, bound = met$bound, problem = list(prior_n = check_size_prior(prior_n, met$release, call)))
   any <- cells_evidence(fit, call)
-  if (is.null(any)) stop_no_evidence("Numbers are of several levels, or there are too many tables.", call)
+  if (is.null(any)) stop_no_evidence("Some numbers concern several levels, or there are too many tables.", call)
   new_test("Given probabilities", any - cells_evidence(fit, call, null), 0, NULL, describe_model(met$bound), "the given probabilities", "any probabilities",
            sprintf("Dirichlet(%s) of the probabilities", format_number(met$bound$spec$fields$alpha[1L])))
 }

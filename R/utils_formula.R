@@ -51,7 +51,7 @@ formula_variables <- function(formula, call = caller_env()) {
   variables <- c(as.character(response), covariates)
   twice <- unique(variables[duplicated(variables)])
   if (length(twice)) {
-    stop_classed("formula", "Each variable may appear only once in {.arg formula}, but {.var {twice}} appear{?s/} more often.",
+    stop_classed("formula", "Each variable may appear only once in {.arg formula}, but {.var {twice}} appear{?s/} more than once.",
                  call = call)
   }
   variables

@@ -30,7 +30,7 @@ function_rows <- function(said, base, covariates, call) {
 
 refuse_factor_function <- function(f, call) {
   stop_classed("variables", c("{.code {f$label}} in a model needs a number in the release, but {.var {f$variable}} is a factor there.",
-                              i = "Release {.code {f$label}}: the formula of a statistic takes it."), call = call)
+                              i = "Release {.code {f$label}}: it can be used in the formula of a statistic."), call = call)
 }
 
 check_total <- function(f, lone, call) {
@@ -68,7 +68,7 @@ level_ends <- function(step, f, call) {
   ends <- list("<" = c(21, -Inf, a), "<=" = c(20, -Inf, a), ">" = c(20, a, Inf), ">=" = c(21, a, Inf))[[step$name]]
   if (is.null(ends)) {
     stop_classed("variables", c("{.code {f$label}} in a model must be a comparison with {.code <}, {.code <=}, {.code >} or {.code >=}.",
-                                i = "Release {.code {f$label}}: the formula of a statistic takes it."), call = call)
+                                i = "Release {.code {f$label}}: it can be used in the formula of a statistic."), call = call)
   }
   list(ends)
 }

@@ -30,7 +30,7 @@ test_that("slopes are doubted where noise hides how much a covariate varies with
   warned <- Filter(function(w) inherits(w, "noiseaware_warning_hidden"), warned)
   expect_length(warned, 1L)
   ratio <- internal("hidden_scatter")(fit)
-  expect_match(conditionMessage(warned[[1L]]), sprintf("median over groups: x %s.", format(ratio[["x"]], digits = 2)), fixed = TRUE)
+  expect_match(conditionMessage(warned[[1L]]), sprintf("(median over groups): x %s.", format(ratio[["x"]], digits = 2)), fixed = TRUE)
   # the remedy that it names has an interval that holds the slope
   expect_match(conditionMessage(warned[[1L]]), "partial_pooling(covariates = \"pooled\"), method = \"collapse\")", fixed = TRUE)
   for (remedy in list(list("pooled", method = "collapse"), list("shared", method = "clt"))) {

@@ -130,7 +130,7 @@ test_that("what a release of weighted products does not say is refused", {
   expect_error(regress(fit, api00 ~ meals), "meals", class = "noiseaware_error_variables")
   expect_error(regress(fit, api00 ~ ell + I(ell^2)), class = "noiseaware_error_formula")
   expect_error(sample_posterior(noisy, model_lm(api00 ~ ell)), class = "noiseaware_error_variables")
-  expect_error(sample_posterior(noisy, model_glm(api00 ~ ell)), "generalized linear model", class = "noiseaware_error_variables")
+  expect_error(sample_posterior(noisy, model_glm(api00 ~ ell)), "generalised linear model", class = "noiseaware_error_variables")
   expect_error(sample_posterior(noisy, model_mvnormal(c("pw", "pw*ell"))), class = "noiseaware_error_variables")
   # without squares there is no design uncertainty
   sums <- stat_subset(line, line$components[1:5])
