@@ -76,6 +76,14 @@ check_scale <- function(x, name, call = caller_env()) {
   stats::setNames(as.double(x), if (length(x) > 1L) names(x))
 }
 
+# how a function that makes a mechanism calls the size of its noise
+size_argument <- function(mechanism, call) {
+  takes <- if (is.function(mechanism)) intersect(c("scale", "sd"), names(formals(args(mechanism) %||% function() NULL)))
+  if (length(takes) == 1L) return(takes)
+  was <- if (is.function(mechanism)) "another function" else describe(mechanism)
+  stop_argument("mechanism", "a mechanism, or a function that makes one from a scale or an sd", was, call = call)
+}
+
 #' @export
 print.noiseaware_mechanism <- function(x, ...) {
   cat("<mechanism> ", format(x), "\n", sep = "")

@@ -11,6 +11,7 @@
 #'
 #' @param mechanism How noise was added: [mech_laplace()], [mech_gaussian()], [mech_discrete_laplace()] or
 #'   [mech_discrete_gaussian()]. Or [mech_exact()] for counts without noise, if small ones were suppressed or all were rounded.
+#'   Or a function such as `mech_laplace` itself, for a data frame with a column of the noise.
 #' @param ... Must be empty: the other arguments must be named.
 #' @param threshold `NULL`, or a number: noisy numbers below it are hidden. They are `NA` in the release.
 #' @param round `NULL`, or a positive number: noisy numbers are rounded to multiples of it, halves to the even multiple as in [round()].
@@ -36,7 +37,8 @@
 #' **Where it works.** Method `"augment"` always supports it, and `"collapse"` for counts and for totals of Poisson and exponential records; both are exact.
 #' Other methods do not, because they need the noisy numbers. It applies to totals and counts, not to [stat_records()].
 #'
-#' @return A mechanism that includes these steps: an object of the mechanism's class and of class `mech_published`.
+#' @return A mechanism that includes these steps: an object of the mechanism's class and of class `mech_published`. For a function:
+#'   a function with the argument `scale` or `sd` of that function, which returns such a mechanism.
 #' @section Errors: `noiseaware_error_mechanism`; `noiseaware_error_value` from [as_release()] with numbers that these steps cannot produce.
 #' @family published numbers
 #' @examples
@@ -55,6 +57,9 @@
 published <- function(mechanism, ..., threshold = NULL, round = NULL, lower = NULL, upper = NULL, listed = TRUE) {
   check_given()
   check_all_named(...)
+  if (is.function(mechanism)) {
+    return(published_function(mechanism, function(made) published(made, threshold = threshold, round = round, lower = lower, upper = upper, listed = listed)))
+  }
   check_mechanism(mechanism)
   if (is_exact(mechanism)) mechanism <- exact_counts()
   if (!mechanism$kernel %in% c("absolute", "squared")) {
@@ -76,6 +81,14 @@ published <- function(mechanism, ..., threshold = NULL, round = NULL, lower = NU
   mechanism$after <- c(after, list(listed = listed))
   mechanism$kernel <- "published"
   structure(mechanism, class = c("mech_published", class(mechanism)))
+}
+
+# Of a function such as mech_laplace: a function of its `scale` or `sd`. A first call finds what is wrong with the steps.
+published_function <- function(mechanism, process, call = caller_env()) {
+  takes <- size_argument(mechanism, call)
+  make <- function(size) process(do.call(mechanism, stats::setNames(list(size), takes)))
+  make(1)
+  if (takes == "sd") function(sd) make(sd) else function(scale) make(scale)
 }
 
 # Counts without noise: discrete Laplace noise so narrow that all that is drawn is 0, but for once in 10^8.

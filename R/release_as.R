@@ -43,7 +43,7 @@
 #' be spent on these alone: one count changes by at most 1, all counts of a variable together by 2. A message states the noise computed from the budget, and the
 #' noise that the budget would imply for the whole statistic. If you know the scale of the noise, give the scale. One scale for each component of the whole
 #' statistic is also accepted. If numbers below a threshold are hidden ([published()]), all components must be given, hidden ones as `NA`; use [stat_subset()]
-#' to leave out numbers that were never computed.
+#' to leave out numbers that were never computed. With a column for each component (`site`), those without a column were never computed.
 #'
 #' **Units.** `value` is in the units of the statistic, which are shown when it is printed. By default, [stat_crossprod()], and [stat_sums()] of several terms,
 #' use variables rescaled to \[-1, 1\]. Other publishers usually give totals in the variables' own units, which `rescale = FALSE` describes. A warning points
@@ -276,12 +276,17 @@ published_design <- function(value, statistic, mechanism, listed, n, neighbours,
 
 # Places of the named components, if these are some of the statistic's; NULL: all of them, or what check_value() refuses.
 published_components <- function(value, statistic, mechanism, n, call, name) {
+  at <- named_components(value, statistic, n, call, name)
+  if (!is.null(at) && hides(mechanism) && mechanism$after$listed) refuse_unlisted(statistic$components[-at], name, call)
+  at
+}
+
+named_components <- function(value, statistic, n, call, name) {
   if (!statistic$kind %in% c("totals", "cells")) return(NULL)
   names <- names(named_value(statistic, value, n, call, name))
   if (length(names) == 0L || length(names) >= length(statistic$components)) return(NULL)
   at <- match(reorder_products(names, statistic$components), statistic$components)
   if (anyNA(at) || anyDuplicated(at)) return(NULL)
-  if (hides(mechanism) && mechanism$after$listed) refuse_unlisted(statistic$components[-at], name, call)
   sort(at)
 }
 

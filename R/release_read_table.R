@@ -37,6 +37,15 @@ site_releases <- function(table, statistic, mechanism, n, neighbours, number, no
   sizes <- if (is.character(n)) check_table_column(table, n, "n", call)
   if (is.null(names(number)) && length(number) == 1L && length(statistic$components) == 1L) number <- stats::setNames(number, statistic$components)
   wide <- length(number) > 1L || !is.null(names(number))
+  if (wide) {
+    # a component that has no column was never computed; one that is NA in its column may have been hidden
+    at <- named_components(stats::setNames(numeric(length(number)), names(number) %||% number), statistic, NULL, call, "number")
+    if (!is.function(mechanism)) {
+      tell_fewer(mechanism, statistic, at, match_neighbours(neighbours), call)
+      mechanism <- published_mechanism(mechanism, statistic, at)
+    }
+    statistic <- published_statistic(statistic, at)
+  }
   if (wide && anyDuplicated(names)) {
     several <- unique(names[duplicated(names)])
     stop_classed("value", c("A site must have one row if {.arg number} has a column for each component, but {.val {several}} {?has/have} several.",
@@ -151,14 +160,6 @@ mechanism_of_rows <- function(mechanism, table, noise, names, call = caller_env(
   mechanism_of_size(mechanism, stats::setNames(size, names), noise, call)
 }
 
-# how a function that makes a mechanism calls the size of its noise
-size_argument <- function(mechanism, call) {
-  takes <- if (is.function(mechanism)) intersect(c("scale", "sd"), names(formals(args(mechanism) %||% function() NULL)))
-  if (length(takes) == 1L) return(takes)
-  was <- if (is.function(mechanism)) "another function" else describe(mechanism)
-  stop_argument("mechanism", "a mechanism, or a function that makes one from a scale or an sd", was, call = call)
-}
-
 mechanism_of_size <- function(mechanism, size, noise, call) {
   do.call(mechanism, stats::setNames(list(noise_parameter(size, noise, mechanism, call)), size_argument(mechanism, call)))
 }
@@ -194,9 +195,12 @@ row_sensitivity <- function(table, each, call) {
 # The sd or the scale that the mechanism takes, of what was published of its noise. The variance v of discrete Laplace noise is
 # 2 p / (1 - p)^2, p = exp(-1 / scale).
 noise_parameter <- function(size, noise, mechanism, call) {
-  laplace <- identical(mechanism, mech_laplace)
-  discrete <- identical(mechanism, mech_discrete_laplace)
   if (noise$what == "scale") return(size)
+  # asked of what the function makes, which may be a user's function
+  family <- if (size_argument(mechanism, call) == "scale") do.call(mechanism, list(scale = 1))$name else "gaussian"
+  laplace <- family == "laplace"
+  discrete <- family == "discrete_laplace"
+  if (!laplace && !discrete && family != "gaussian") stop_argument("noise", "a scale, unless noise is Laplace or Gaussian", noise$what, call = call)
   if (noise$what == "margin" && discrete) {
     stop_argument("noise", "a scale, an sd or a variance, because discrete Laplace noise has margins only at a few levels", "a margin of error", call = call)
   }

@@ -289,6 +289,15 @@ test_that("hidden numbers are told from those that were not published", {
   expect_s3_class(both$mechanism$one, "mech_published")
 })
 
+test_that("of a function it is a function of the noise", {
+  expect_identical(published(mech_gaussian, threshold = 10, lower = 0)(sd = 2), published(mech_gaussian(sd = 2), threshold = 10, lower = 0))
+  expect_identical(published(mech_discrete_laplace, round = 5)(scale = 2), published(mech_discrete_laplace(scale = 2), round = 5))
+  # trouble is found before there is a size
+  expect_error(published(mech_gaussian, threshold = "a"), class = "noiseaware_error_mechanism")
+  expect_error(published(mech_gaussian), class = "noiseaware_error_mechanism")
+  expect_error(published(mean, threshold = 1), "from a scale or an sd", class = "noiseaware_error_argument")
+})
+
 test_that("prints, plots and checks follow", {
   rel <- as_release(c(a = 50, b = 15, c = NA), three, published(mech_laplace(epsilon = 1), threshold = 10, round = 5, lower = 0, upper = 900), 70)
   expect_snapshot(rel)

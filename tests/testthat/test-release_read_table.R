@@ -145,6 +145,29 @@ test_that("sites are rows with a column for each number, or rows with one number
   expect_match(said(as_release(transform(long, smoke = c("no", "yes", "si", "no")), smoking, mech_gaussian, n = "size", site = "place", number = "count")), "si.*the site \"b\"")
 })
 
+test_that("of sites with a column for each number, NA was hidden and what has no column was never computed", {
+  ill <- stat_counts(~ ill, list(ill = c("no", "yes")))
+  regions <- data.frame(region = c("a", "b"), people = c(310, 120), ill = c(21.4, NA), noise = c(3, 4))
+  read <- function(mechanism, noise = c(sd = "noise"), number = c("ill=yes" = "ill"), table = regions) {
+    suppressMessages(as_release(table, ill, mechanism, n = "people", site = "region", number = number, noise = noise))
+  }
+  alone <- function(mechanism) suppressMessages(as_release(c("ill=yes" = NA), stat_subset(ill, "ill=yes"), published(mechanism, threshold = 10), n = 120))
+  expect_identical(read(published(mech_gaussian, threshold = 10))$b, alone(mech_gaussian(sd = c("ill=yes" = 4))))
+  expect_identical(read(published(mech_gaussian, threshold = 10), number = c(yes = "ill")), read(published(mech_gaussian, threshold = 10)))
+  # an sd is an sd, whatever the function's argument is, also of a function of one's own
+  for (mechanism in list(mech_laplace, mech_gaussian, function(scale) mech_laplace(scale = scale))) {
+    expect_equal(unname(noise_sd(read(published(mechanism, threshold = 10))$b)), 4)
+  }
+  expect_error(read(function(scale) mech_tabulated(density = dnorm, lower = -9, upper = 9, scale = scale)),
+               "a scale, unless", class = "noiseaware_error_argument")
+  expect_identical(read(published(mech_gaussian(sd = 4), threshold = 10), noise = NULL)$b$value, c("ill=yes" = NA_real_))
+  expect_identical(read(published(mech_gaussian(sd = c(1, 4)), threshold = 10), noise = NULL)$b$scale, c("ill=yes" = 4))
+  # all have columns: none is left out
+  regions$well <- c(280, NA)
+  both <- read(published(mech_gaussian(sd = 4), threshold = 10), noise = NULL, number = c("ill=yes" = "ill", "ill=no" = "well"), table = regions)
+  expect_identical(both$b$value, c("ill=no" = NA_real_, "ill=yes" = NA_real_))
+})
+
 test_that("a column of means is told from totals", {
   schools <- data.frame(school = c("a", "b"), mean = c(60, 70), size = c(40, 50))
   score <- stat_sums(~ score, list(score = c(0, 100)))
