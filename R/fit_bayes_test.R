@@ -26,9 +26,9 @@
 #' closer the Bayes factor is to 1, so report the prior.
 #'
 #' **Independence**: under H1 the cells (given each combination of the factors after the bar) have Dirichlet probabilities; under H0 the two margins have them,
-#' and are independent. Every cell or level has the same weight. Without noise and with weight 1, this is the joint multinomial test of Gunel & Dickey (1974).
-#' The ratio is
-#' averaged over draws of the confidential table under H1, by method `"collapse"`. A note warns if a few draws dominate the average.
+#' and are independent. Every cell or level has the same weight, for a release by default 1. Without noise and with weight 1, this is the joint multinomial test
+#' of Gunel & Dickey (1974). A fit has the weight of its own prior, by default a smaller one ([model_table()]), and gives another answer: a note says so.
+#' The ratio is averaged over draws of the confidential table under H1, by method `"collapse"`. A note warns if a few draws dominate the average.
 #'
 #' **Equal rates**: under H1 each site has its own probability or rate with the model's prior; under H0 all sites share one. The result is exact, by
 #' enumeration of the totals and quadrature. Separate rates spread over the whole prior are a poor alternative if all rates are small: the Bayes factor then
@@ -99,7 +99,7 @@ test_slope <- function(x, term, model, draws, seed, call) {
   bound <- if (is_fit) x$bound else bind_model(complete_model(model, release, call), release$statistic, call)
   if (length(bound$levels)) {
     stop_classed("method", c("The test of slopes needs a model without factors, but {.var {names(bound$levels)}} {?is a factor/are factors}.",
-                             i = "{.code p_value(release, model, c({term[1L]} = 0))} tests a slope of any model, without a Bayes factor."), call = call)
+                             i = "{.code p_value(release, model, {null_code(bound, term)})} tests slopes of any model, without a Bayes factor."), call = call)
   }
   check_independent(bound, what = "The test", call = call)
   null <- without_slopes(bound, term, call)
@@ -112,6 +112,15 @@ test_slope <- function(x, term, model, draws, seed, call) {
            join_notes(unique(c(attr(one, "note"), attr(zero, "note")))),
            data = paste0(describe_model(bound), ", ", format_size(release$n), " records"),
            h0 = paste(of, "0"), h1 = paste(of, "unknown"), prior = null$prior)
+}
+
+# The null hypothesis of p_value(), as code: of a factor all coefficients, the first slope where the question names none.
+null_code <- function(bound, term) {
+  slopes <- bound$columns[-1L, ]
+  asked <- trimws(sub("[<>=!].*$", "", term))
+  found <- slopes$name[slopes$name %in% asked | slopes$variable %in% asked]
+  if (length(found) == 0L) found <- slopes$name[1L]
+  sprintf("c(%s)", paste(format_name(found), "= 0", collapse = ", "))
 }
 
 slopes_text <- function(term) {
@@ -159,6 +168,7 @@ has_saturated_table <- function(fit) {
 
 test_independence <- function(x, formula, model, draws, error, seed, call) {
   is_fit <- inherits(x, "noiseaware_fit")
+  usual <- !is_fit && is.null(model)
   if (!is_fit) model <- check_class(model %||% model_table(prior = prior_dirichlet(1)), "model", "model_table", "model_table()", call = call)
   asked <- read_independence(formula, call)
   argument <- if (is_fit) "x" else "model"
@@ -172,13 +182,14 @@ test_independence <- function(x, formula, model, draws, error, seed, call) {
   weight <- fit$bound$spec$fields$alpha[1L]
   levels <- fit$bound$levels
   check_independence(asked, names(levels), call)
-  averaged <- average_independence(fit, asked, weight, call)
+  cure <- if (is_fit) "sample again with a larger `iter`, or give the release" else "use more draws"
+  averaged <- average_independence(fit, asked, weight, call, cure)
   while (!is_fit && !isTRUE(averaged$error <= error) && draws < most_test_draws) {
     draws <- min(4 * draws, most_test_draws)
-    averaged <- average_independence(table_fit(x, model, draws, seed, call), asked, weight, call)
+    averaged <- average_independence(table_fit(x, model, draws, seed, call), asked, weight, call, cure)
   }
   given <- if (length(asked$given)) paste(" given", paste(asked$given, collapse = ", ")) else ""
-  new_test("Independence in a table", -averaged$value, averaged$error, averaged$note,
+  new_test("Independence in a table", -averaged$value, averaged$error, join_notes(averaged$note, weight_note(weight, usual, is_fit, levels)),
            data = sprintf("table of %s, %s records", paste(names(levels), collapse = ", "),
                           if (is.null(fit$release$n)) "an unknown number of" else format_size(fit$release$n)),
            h0 = sprintf("%s and %s are independent%s", asked$pair[1L], asked$pair[2L], given),
@@ -186,12 +197,22 @@ test_independence <- function(x, formula, model, draws, error, seed, call) {
            prior = sprintf("Dirichlet(%s) of the cells (H1) and of both margins (H0)", format_number(weight)))
 }
 
+# The usual weight is 1: then the margins that H1 implies for independent factors have weight 1 as well (Gunel & Dickey). The default weight of
+# model_table() is smaller, as its cells are estimated, not compared. A release and a fit of it answer the question with different priors.
+weight_note <- function(weight, usual, is_fit, levels) {
+  default <- format_number(min(1, 2 / prod(lengths(levels))))
+  if (usual) return(sprintf("Weight 1 is usual for this test. A fit of model_table() has by default weight %s, and so another Bayes factor.", default))
+  if (!is_fit || weight == 1) return(NULL)
+  sprintf("The weight %s is the fit's. It is usually 1 for this test, as for a release: the Bayes factor is then another.", format_number(weight))
+}
+
 most_test_draws <- 640000
 
-average_independence <- function(fit, asked, weight, call) {
+average_independence <- function(fit, asked, weight, call, cure) {
   tables <- lapply(fit$chains, `[[`, "table")
   if (is.null(tables[[1L]])) stop_classed("size", "The table has more than {format_size(most_tracked)} cells, too many to store.", call = call)
-  average_ratio(vapply(tables, function(table) independence_ratio(table, lengths(fit$bound$levels), asked, weight), double(nrow(tables[[1L]]))))
+  ratio <- function(table) independence_ratio(table, lengths(fit$bound$levels), asked, weight)
+  average_ratio(vapply(tables, ratio, double(nrow(tables[[1L]]))), cure = cure)
 }
 
 table_fit <- function(release, model, draws, seed, call) {

@@ -1,14 +1,14 @@
 # Shared by all computations of evidence.
 
 # log of the mean of exp(ratio), draws x chains. Where few draws carry it, its error is not to be relied on.
-average_ratio <- function(ratio, few = 100) {
+average_ratio <- function(ratio, few = 100, cure = "use more draws") {
   most <- max(ratio)
   weight <- exp(ratio - most)
   share <- weight / sum(weight)
   effective <- min(without_capping(posterior::ess_mean(weight)), length(weight), na.rm = TRUE)
   error <- stats::sd(weight) / mean(weight) / sqrt(effective)
   list(value = most + log(mean(weight)), error = error,
-       note = if (error > 0 && 1 / sum(share^2) < few) "rough: a few draws of the table dominate; use more draws")
+       note = if (error > 0 && 1 / sum(share^2) < few) paste("rough: a few draws of the table dominate;", cure))
 }
 
 # log of the integral over one rate of its prior and the likelihoods of sites, their totals summed out; the constants of the noise are

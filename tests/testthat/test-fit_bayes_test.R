@@ -4,6 +4,8 @@ log_dirichlet <- function(counts, weight = 1) sum(lgamma(weight + counts)) - lga
 
 binary <- list(a = c("no", "yes"), b = c("no", "yes"))
 
+one_line_of <- function(code) gsub("\\s+", " ", internal("one_line")(tryCatch(code, noiseaware_error = identity)))
+
 test_that("independence of two factors: all tables of six records", {
   tables <- as.matrix(expand.grid(0:6, 0:6, 0:6, 0:6))
   tables <- tables[rowSums(tables) == 6, ] # no:no, no:yes, yes:no, yes:yes
@@ -45,6 +47,39 @@ test_that("few draws that decide are told", {
   got <- test_hypothesis(release, ~ a + b, draws = 1000, seed = 1, error = 1e6)
   expect_match(attr(got, "note"), "few draws")
   expect_gt(attr(got, "log"), 100)
+  # what can be done about it: a fit takes no `draws`
+  expect_match(attr(got, "note"), "use more draws", fixed = TRUE)
+  fit <- suppressWarnings(sample_posterior(release, flat_table(), method = "collapse", chains = 2, iter = 400, seed = 1))
+  expect_match(attr(test_hypothesis(fit, ~ a + b), "note"), "a larger `iter`, or give the release", fixed = TRUE)
+})
+
+test_that("a release and a fit of it say that their priors differ", {
+  release <- as_release(c(40, 10, 12, 38), stat_counts(~ a:b, binary), mech_gaussian(sd = 0.1), n = 100)
+  note <- function(...) paste(attr(test_hypothesis(..., seed = NULL), "note"), collapse = "")
+  expect_match(note(release, ~ a + b, draws = 200), "Weight 1 is usual for this test. A fit of model_table() has by default weight 0.5", fixed = TRUE)
+  expect_identical(note(release, ~ a + b, flat_table(), draws = 200), "")
+  fit <- function(model) suppressWarnings(sample_posterior(release, model, method = "collapse", chains = 2, iter = 400, seed = 1))
+  said <- function(fit) paste(attr(test_hypothesis(fit, ~ a + b), "note"), collapse = "")
+  expect_match(said(fit(model_table())), "The weight 0.5 is the fit's.", fixed = TRUE)
+  expect_identical(said(fit(flat_table())), "")
+})
+
+test_that("the p-value that is suggested for models with factors is code that runs", {
+  st <- stat_crossprod(y ~ x + smoke + `a b`, bounds = list(y = c(-4, 4), x = c(-3, 3), smoke = c("0", "1", "2"), `a b` = c("u", "v")))
+  set.seed(1)
+  records <- data.frame(y = rnorm(60), x = rnorm(60), smoke = factor(rep(0:2, 20)), `a b` = rep(c("u", "v"), each = 30), check.names = FALSE)
+  release <- release(records, st, mech_gaussian(sd = 1))
+  model <- model_lm()
+  suggested <- function(question) {
+    said <- one_line_of(test_hypothesis(release, question))
+    regmatches(said, regexpr("p_value\\(release, model, c\\(.*?\\)\\)", said, perl = TRUE))
+  }
+  expect_identical(suggested("smoke"), "p_value(release, model, c(smoke1 = 0, smoke2 = 0))")
+  expect_identical(suggested("smoke2 < 0"), "p_value(release, model, c(smoke2 = 0))")
+  expect_identical(suggested("a b"), "p_value(release, model, c(`a bv` = 0))")
+  expect_identical(suggested("x"), suggested("nothing"))
+  code <- parse(text = sub(")$", ", replicates = 19, seed = 1)", suggested("a b")))
+  expect_s3_class(eval(code), "noiseaware_p_value")
 })
 
 test_that("equal rates: all totals of two sites", {
