@@ -164,7 +164,10 @@ coef.noiseaware_fit <- function(object, measure = NULL, margin = NULL, variables
   check_no_dots(...)
   variables <- check_choice(variables, "variables", c("coefficients", "all"))
   remind_troubles(object)
-  if (!is.null(measure) || !is.null(margin)) return(colMeans(posterior::as_draws_matrix(table_measures(object, margin, measure %||% "probability"))))
+  if (!is.null(measure) || !is.null(margin)) {
+    draws <- plain_matrix(table_measures(object, margin, measure %||% "probability"))
+    return(if (identical(measure, "odds_ratio")) apply(draws, 2L, stats::median) else colMeans(draws)) # the mean of a ratio may be infinite
+  }
   colMeans(if (variables == "all") parameter_matrix(object) else coefficient_draws(object))
 }
 

@@ -21,7 +21,8 @@
 #'
 #' @details
 #' `coef()` gives their posterior means and [tidy()][interop] their means, standard deviations and intervals: `coef(fit, measure = "loglinear")`,
-#' `tidy(fit, measure = "odds_ratio", margin = ~ a:b)`. [predict()][predict.noiseaware_fit] gives conditional distributions as a data frame.
+#' `tidy(fit, measure = "odds_ratio", margin = ~ a:b)`. Odds ratios have medians, because a few draws may dominate their mean.
+#' [predict()][predict.noiseaware_fit] gives conditional distributions as a data frame.
 #'
 #' These measures describe the population that the records come from; [denoise()] gives the counts of the records themselves.
 #'

@@ -13,7 +13,8 @@
 #' @param transform Whether to return the expected response instead of the linear predictor.
 #' @param prob Probability inside the interval.
 #' @param variables Names of variables; all by default.
-#' @param measure,margin For table models: the measure that `tidy()` reports instead of the parameters, see [table_measures()].
+#' @param measure,margin For table models: the measure that `tidy()` reports instead of the parameters, see [table_measures()]. Odds ratios have the
+#'   median as their estimate and the median absolute deviation (times 1.4826) as their error.
 #' @param conf.int Whether `tidy()` adds intervals: `conf.low`, `conf.high`.
 #' @param conf.level Their probability.
 #' @param exponentiate Whether `tidy()` exponentiates coefficients and the ends of their intervals, for example to odds ratios; `std.error` is then the estimate
@@ -165,9 +166,11 @@ tidy.noiseaware_fit <- function(x, conf.int = TRUE, conf.level = 0.95, exponenti
   if (exponentiate && is.null(effects)) stop_argument("exponentiate", "FALSE if the model has no coefficients", "TRUE")
   remind_troubles(x)
   if (!is.null(measure) || !is.null(margin)) x$draws <- table_measures(x, margin, measure %||% "probability")
-  table <- without_capping(posterior::summarise_draws(x$draws, "mean", "sd", "rhat", "ess_bulk"))
+  # the mean of a ratio may be infinite
+  location <- if (identical(measure, "odds_ratio")) c("median", "mad") else c("mean", "sd")
+  table <- without_capping(posterior::summarise_draws(x$draws, location, "rhat", "ess_bulk"))
   table[-1L] <- lapply(table[-1L], as.double)
-  out <- data.frame(term = table$variable, estimate = table$mean, std.error = table$sd)
+  out <- data.frame(term = table$variable, estimate = table[[2L]], std.error = table[[3L]])
   if (conf.int) out[c("conf.low", "conf.high")] <- as.data.frame(t(draws_interval(parameter_matrix(x), conf.level)))
   if (exponentiate) {
     at <- out$term %in% effects

@@ -109,7 +109,15 @@ test_that("predict(), coef() and tidy() of a table", {
   tidied <- generics::tidy(fit, measure = "odds_ratio", margin = ~ x:y)
   expect_identical(tidied$term, c("x=b:y=v", "x=b:y=w"))
   odds <- matrix_of(table_measures(fit, ~ x:y, "odds_ratio"))
-  expect_equal(tidied$estimate, unname(colMeans(odds)))
+  expect_equal(tidied$estimate, unname(apply(odds, 2, stats::median)))
+  expect_equal(tidied$std.error, unname(apply(odds, 2, stats::mad)))
+  expect_equal(coef(fit, "odds_ratio", ~ x:y), apply(odds, 2, stats::median))
+  # cells near 0: the mean of the draws lies outside the interval
+  sparse <- suppressMessages(as_release(c(30, 4, 5, 20), stat_counts(~ a:b, list(a = c("u", "v"), b = c("p", "q"))), mech_laplace(epsilon = 1), n = 59))
+  sparse <- suppressMessages(sample_posterior(sparse, model_table(), chains = 2, iter = 1500, seed = 1))
+  told <- generics::tidy(sparse, measure = "odds_ratio", margin = ~ a:b)
+  expect_gt(mean(matrix_of(table_measures(sparse, ~ a:b, "odds_ratio"))), told$conf.high)
+  expect_true(told$estimate > told$conf.low && told$estimate < told$conf.high)
   expect_equal(tidied$conf.high, unname(apply(odds, 2, stats::quantile, 0.975, type = 6)))
 })
 
