@@ -37,6 +37,7 @@ site_releases <- function(table, statistic, mechanism, n, neighbours, number, no
   sizes <- if (is.character(n)) check_table_column(table, n, "n", call)
   if (is.null(names(number)) && length(number) == 1L && length(statistic$components) == 1L) number <- stats::setNames(number, statistic$components)
   wide <- length(number) > 1L || !is.null(names(number))
+  check_site_rows(names, table, number, statistic, labels, wide, call)
   if (wide) {
     # a component that has no column was never computed; one that is NA in its column may have been hidden
     at <- named_components(stats::setNames(numeric(length(number)), names(number) %||% number), statistic, NULL, call, "number")
@@ -45,11 +46,6 @@ site_releases <- function(table, statistic, mechanism, n, neighbours, number, no
       mechanism <- published_mechanism(mechanism, statistic, at)
     }
     statistic <- published_statistic(statistic, at)
-  }
-  if (wide && anyDuplicated(names)) {
-    several <- unique(names[duplicated(names)])
-    stop_classed("value", c("A site must have one row if {.arg number} has a column for each component, but {.val {several}} {?has/have} several.",
-                            i = "If each row has one number, {.arg number} is the name of one column."), call = call)
   }
   new_sites_list(lapply(split(seq_len(nrow(table)), factor(names, unique(names))), function(rows) {
     own <- if (wide) component_rows(table[rows, , drop = FALSE], number, call) else table[rows, , drop = FALSE]
@@ -60,6 +56,18 @@ site_releases <- function(table, statistic, mechanism, n, neighbours, number, no
                                    labels = labels),
              noiseaware_error = function(e) refuse_chunk(e, paste("the site", dQuote(site, FALSE)), call))
   }))
+}
+
+check_site_rows <- function(names, table, number, statistic, labels, wide, call) {
+  several <- unique(names[duplicated(names)])
+  if (wide && length(several)) {
+    stop_classed("value", c("A site must have one row if {.arg number} has a column for each component, but {.val {several}} {?has/have} several.",
+                            i = "If each row has one number, {.arg number} is the name of one column."), call = call)
+  }
+  if (wide || length(several) || !isTRUE(number %in% names(table)) || names_rows(statistic, c(names(table), names(labels)))) return(invisible())
+  example <- sprintf("number = c(\"%s\" = \"%s\")", statistic$components[length(statistic$components)], number)
+  stop_classed("value", c("With a row for each site, {.arg number} must name the component that each column is, as in {.code {example}}.",
+                          i = "Components: {shorten_list(statistic$components, 12L)}."), call = call)
 }
 
 # a row for each component, from columns that are named by `number`; what else the row says stays beside them
@@ -88,13 +96,13 @@ refuse_table <- function(absent, table, hint, call) {
 # variables in columns of theirs. A row is of the margin whose variables are not missing in it.
 row_components <- function(statistic, table, labels, call = caller_env()) {
   if ("component" %in% names(table)) return(as.character(table$component))
-  whole <- if (inherits(statistic, "stat_linear") && statistic$subset) statistic$statistic else statistic
+  whole <- whole_statistic(statistic)
   if (!is_table(whole)) refuse_table("component", table, "It names the statistic's components.", call)
   table <- rename_labels(table, labels, call)
   cells <- cell_labels(whole)
   variables <- intersect(names(cells), names(table))
   margins <- whole$margins
-  if (!any(vapply(margins, function(m) all(m %in% variables), TRUE))) {
+  if (!names_rows(whole, variables)) {
     refuse_table(setdiff(names(cells), variables), table,
                  "Use {.arg labels} to match columns and variables, as in {.code labels = c(age = \"age_group\")}.", call)
   }
@@ -111,6 +119,14 @@ row_components <- function(statistic, table, labels, call = caller_env()) {
     in_order <- margins[[margin[row]]]
     paste0(in_order, "=", vapply(in_order, function(v) cells[[v]][codes[[v]][row]], ""), collapse = ":")
   }, "")
+}
+
+# without the choice of its components
+whole_statistic <- function(statistic) if (inherits(statistic, "stat_linear") && statistic$subset) statistic$statistic else statistic
+
+# Do the columns say which component a row is?
+names_rows <- function(statistic, columns) {
+  "component" %in% columns || any(vapply(whole_statistic(statistic)$margins, function(m) all(m %in% columns), TRUE))
 }
 
 rename_labels <- function(table, labels, call) {

@@ -138,6 +138,11 @@ test_that("sites are rows with a column for each number, or rows with one number
                    quote(as_release(transform(long, size = 1:4), smoking, mech_gaussian, n = "size", site = "place", number = "count")))) {
     expect_error(eval(bad), class = "noiseaware_error")
   }
+  # one row a site, and no word on which component its number is
+  told <- function(...) gsub("\\s+", " ", internal("one_line")(tryCatch(read(...), noiseaware_error = identity)))
+  expect_match(told(number = "smokers"), "With a row for each site, `number` must name.*number = c\\(\"smoke=yes\" = \"smokers\"\\)")
+  labelled <- transform(hospitals, smoke = c("yes", "no"))
+  expect_identical(read(labelled, number = "smokers")$north$value, c("smoke=no" = 7.3))
   # an error in one site names it
   said <- function(code) paste(message_lines(tryCatch(code, noiseaware_error = identity)), collapse = " ")
   expect_match(said(read(transform(hospitals, smokers = c(21.8, NA)))), "finite.*the site \"north\"")
