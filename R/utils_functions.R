@@ -1,8 +1,9 @@
 # Functions of one variable in a formula: log(wage), I(educ > 12), cut(age, c(18, 30, 65)).
 #
 # Each is a derived column of the records, a variable whose name is the function as written. functions_as_names() replaces the call by this name, so that
-# statistics and models see only variables. The name determines the computation: it is parsed by a closed grammar, and never evaluated. A function is a chain
-# of steps, each of one variable with constants (utils_steps.R), so that its range over the bounds of the variable is exact.
+# statistics and models see only variables. The name determines the computation: it is parsed by a closed grammar, and never evaluated; constants that have
+# names are written out before. A function is a chain of steps, each of one variable with constants (utils_steps.R), so that its range over the bounds of the
+# variable is exact.
 #
 # Records are clamped on the variable itself, and then transformed. A statistic keeps the bounds of the variables in `functions`, a named list of
 # list(variable =, bounds =); its columns have the bounds of the function, or its levels.
@@ -23,7 +24,9 @@
 #' * Products and powers of functions, as in `log(x) * g` and `log(x) + I(log(x)^2)`, and functions as the response. `poly(x, 3, raw = TRUE)` is short for
 #'   `x + I(x^2) + I(x^3)`.
 #'
-#' Constants are numbers, strings, `pi`, and `c()`, `:`, `seq()` and arithmetic of these. Any other function is an error, which lists the supported ones.
+#' Constants are numbers, strings, `pi`, and `c()`, `:`, `seq()` and arithmetic of these. Or they are named, as in `cut(age, breaks)`, if `breaks` is a short
+#' vector where the formula is made and `age` is not: the formula then has its values, and a message shows them. Constants must be public, so never compute
+#' them from the records. Any other function is an error, which lists the supported ones.
 #'
 #' **Interpretation.** Each function is a separate column, named as in [stats::lm()]. Records are clamped to the bounds of the variable and then transformed, so
 #' that, for example, no logarithm of a negative number arises. The column's bounds are the exact range of the function between the variable's bounds, and the
@@ -75,32 +78,62 @@ functions_as_names <- function(formula, call = caller_env()) {
   if (!inherits(formula, "formula")) return(formula)
   last <- length(formula)
   leaves <- formula_leaves(formula[[last]], chain_operands("+"), call)
-  named <- lapply(leaves, name_leaf, call)
+  named <- lapply(leaves, name_leaf, call, environment(formula))
   powers <- vapply(leaves, operator_of, "") == "poly" & vapply(named, operator_of, "") == "("
   named[powers] <- lapply(named[powers], `[[`, 2L) # a sum in a sum needs no parentheses
   if (!identical(named, leaves)) formula[[last]] <- Reduce(function(a, b) call("+", a, b), named)
-  if (last == 3L && is.call(formula[[2L]])) formula[[2L]] <- as.name(function_label(formula[[2L]], call))
+  if (last == 3L && is.call(formula[[2L]])) formula[[2L]] <- as.name(function_label(write_constants(formula[[2L]], environment(formula)), call))
   formula
 }
 
-name_leaf <- function(side, call) {
+# `from`: where the formula was made, whose numbers it may name
+name_leaf <- function(side, call, from) {
   if (!is.call(side)) return(side)
   operator <- operator_of(side)
   # refused later, without a recursion of any depth
   if (length(formula_leaves(side, product_operands, call)) > most_factors) return(side)
   if (operator %in% c("+", ":", "*", "(")) {
-    side[-1L] <- lapply(as.list(side)[-1L], name_leaf, call)
+    side[-1L] <- lapply(as.list(side)[-1L], name_leaf, call, from)
     return(side)
   }
   if (operator == "^" && length(side) == 3L) {
-    side[[2L]] <- name_leaf(side[[2L]], call)
+    side[[2L]] <- name_leaf(side[[2L]], call, from)
     return(side)
   }
   if (operator %in% c("-", "%in%", "/", "|", "offset", "~")) return(side)
+  side <- write_constants(side, from)
   if (operator == "I" && length(side) == 2L) return(name_arithmetic(side, call))
   if (operator %in% spline_steps) return(spline_sum(side, call))
-  if (operator == "poly") return(name_leaf(power_sum(side, call), call))
+  if (operator == "poly") return(name_leaf(power_sum(side, call), call, from))
   as.name(function_label(side, call))
+}
+
+# A function with the constants that its names have where the formula was made written out: all names but one must have some, the variable. A product of names
+# is none of a name and a constant. It says what it read, as a column of the records may have that name.
+write_constants <- function(side, from) {
+  names <- setdiff(all.vars(side), constant_names)
+  if (length(names) < 2L || !operator_of(side) %in% known_functions() || is_operation(side, "I", 1L) && is_monomial(side[[2L]])) return(side)
+  values <- Filter(Negate(is.null), lapply(stats::setNames(nm = names), constant_named, from))
+  if (length(values) != length(names) - 1L) return(side)
+  written <- do.call(substitute, list(side, values))
+  cli::cli_inform(c("{.code {formula_text(side)}}: {.var {names(values)}} {?is a constant/are constants} read from where the formula was made.",
+                    i = "The term is {.code {formula_text(written)}}."), class = "noiseaware_message_constants")
+  written
+}
+
+# As code, with the digits that are written; NULL where it is no short vector: the records themselves may be there.
+constant_named <- function(name, from, most = 100L) {
+  value <- user_object(name, from)
+  if (!is.vector(value) || !(is.numeric(value) || is.character(value)) || !length(value) %in% seq_len(most) || anyNA(value)) return(NULL)
+  value <- if (is.numeric(value)) signif(as.double(value), 15) else as.character(value)
+  if (length(value) == 1L) value else as.call(c(quote(c), as.list(value)))
+}
+
+# not of a package that is attached
+user_object <- function(name, from) {
+  if (is.null(from)) return(NULL)
+  if (exists(name, from, inherits = FALSE)) return(get(name, from, inherits = FALSE))
+  if (!identical(from, topenv(from))) user_object(name, parent.env(from))
 }
 
 # poly(x, 3, raw = TRUE) as (x + I(x^2) + I(x^3))

@@ -46,7 +46,10 @@ read_step <- function(side, label, call) {
   }
   has_variable <- vapply(arguments, function(a) length(setdiff(all.vars(a), constant_names)) > 0L, TRUE)
   if (sum(has_variable) != 1L) {
-    refuse_function(label, if (any(has_variable)) "It has several variables, or one variable twice." else "It has no variable.", call)
+    names <- setdiff(all.vars(side), constant_names)
+    hint <- if (length(names) > 1L) "Constants must be written out, or be short vectors where the formula is made, with another name than the variable."
+    refuse_function(label, if (length(names) > 1L) "{.var {names}} would all be variables." else if (any(has_variable)) "It has one variable twice." else
+      "It has no variable.", call, hint)
   }
   read <- switch(operator, cut = read_cut, factor = , as.factor = read_factor, log = read_log, ns = , bs = read_spline,
                  if (operator %in% names(plain_steps)) read_plain else read_binary)

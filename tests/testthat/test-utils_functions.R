@@ -223,6 +223,29 @@ test_that("poly() is short for powers, of functions too", {
   expect_error(model_glm(wage ~ s(exper)), "Smooths are for", class = "noiseaware_error_formula")
 })
 
+test_that("constants that are named where the formula is made are written out, with a word", {
+  breaks <- c(0, 30, 99)
+  k <- 1L
+  written <- stat_crossprod(wage ~ cut(age, c(0, 30, 99)), bounds[c(1, 4)])
+  expect_message(named <- stat_crossprod(wage ~ cut(age, breaks), bounds[c(1, 4)]), "breaks.*constant", class = "noiseaware_message_constants")
+  expect_identical(named, written)
+  quiet <- suppressMessages
+  expect_identical(quiet(stat_crossprod(log(wage + k) ~ age, bounds[c(1, 4)])), stat_crossprod(log(wage + 1) ~ age, bounds[c(1, 4)]))
+  expect_identical(quiet(model_lm(wage ~ I((age - k) / 3) * g))$formula, model_lm(wage ~ I((age - 1) / 3) * g)$formula)
+  third <- 1 / 3 # digits that the name has not got would be lost in a file
+  kept <- quiet(stat_crossprod(wage ~ I(age + third), bounds[c(1, 4)]))$functions
+  expect_identical(kept, stat_crossprod(wage ~ I(age + 0.333333333333333), bounds[c(1, 4)])$functions)
+  # a product of variables, records, objects of other packages and a name that may be either are no constants
+  product <- wage ~ I(age * k)
+  expect_silent(expect_identical(internal("functions_as_names")(product), product))
+  records <- rnorm(200)
+  for (formula in list(wage ~ pmin(age, records), wage ~ cut(age, precip), wage ~ cut(age, nowhere))) {
+    expect_error(stat_crossprod(formula, bounds[c(1, 4)]), "would all be variables", class = "noiseaware_error_formula")
+  }
+  age <- 40
+  expect_error(stat_crossprod(wage ~ cut(age, breaks), bounds[c(1, 4)]), "would all be variables", class = "noiseaware_error_formula")
+})
+
 test_that("what is no known function of one variable is refused", {
   show(refusals("formula", expression(
     stat_crossprod(foo(wage) ~ exper, bounds[1:2]), stat_crossprod(wage ~ log(exper + educ), bounds), stat_crossprod(wage ~ system("ls"), bounds[1]),
