@@ -118,6 +118,7 @@ release <- function(data, statistic, mechanism, budget = NULL, neighbours = c("r
   beside <- public_of_formula(data, public, statistic, mechanism)
   if (!is.null(beside)) statistic <- as_whole(statistic, mechanism)
   check_design(statistic, mechanism, neighbours)
+  tell_owner_binary(design_parts(statistic, mechanism))
   records <- function() {
     used <- limit_contributions(readable_source(data), statistic, neighbours, entropy_uniform)
     if (is.data.frame(used)) used else source_total(used, statistic, mechanism, neighbours)

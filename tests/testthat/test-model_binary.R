@@ -26,6 +26,34 @@ test_that("covariates that look binary are told to be modelled as normal, and ho
   expect_length(said(model_logistic(), stat_crossprod(w ~ s, list(w = c(0, 1), s = c(0, 1)))), 1)
 })
 
+test_that("the owner is told before the budget is spent, once", {
+  account <- budget(epsilon = 1)
+  st <- stat_crossprod(y ~ s + x, list(y = c(-3, 7), s = c(0, 1), x = c(-1, 4)))
+  session <- internal("session")
+  before <- mget(c("told", "quiet"), session)
+  on.exit(list2env(before, session))
+  session$quiet <- FALSE
+  session$told <- character()
+  # refused for want of budget: said all the same
+  heard <- function(code) {
+    said <- character()
+    withCallingHandlers(code, noiseaware_message_binary = function(m) {
+      said <<- c(said, gsub("\\s+", " ", conditionMessage(m)))
+      invokeRestart("muffleMessage")
+    })
+    said
+  }
+  # before it is refused for want of budget
+  refused <- heard(expect_error(release(data, st, mech_laplace(epsilon = 2), account), class = "noiseaware_error_budget"))
+  expect_match(refused, '`s` is released as a number.*bounds = list\\(s = c\\("0", "1"\\)\\)')
+  expect_length(heard(release(data, st, mech_laplace(epsilon = 1))), 0)
+  session$told <- character()
+  expect_length(heard(release(data, st, mech_laplace(epsilon = 1))), 1)
+  expect_length(heard(release(data, stat_crossprod(s ~ x, box[c("s", "x")]), mech_laplace(epsilon = 1))), 0)
+  expect_length(heard(release(data, stat_sums(~ s, box["s"]), mech_laplace(epsilon = 1))), 0)
+  expect_length(heard(release(transform(data, s = as.character(s)), stat_crossprod(y ~ s, list(y = c(0, 1), s = c("0", "1"))), mech_laplace(epsilon = 1))), 0)
+})
+
 test_that("nothing is said of factors, of other numbers, of a response, or where no factor could be", {
   skip_on_cran()
   quiet <- list(
