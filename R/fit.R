@@ -260,6 +260,7 @@ fit_lines <- function(fit) {
       paste0("not known (n); prior ", format(fit$problem$prior_n), fewest_words(fit))),
     if (!is.null(fit$release)) persons_line(fit$release),
     if (lacks_size(fit)) paste0("             ", no_size_line(fit)),
+    paste0(rep("             ", length(size_gap_line(fit))), size_gap_line(fit)),
     if (!is.null(fit$whole)) sprintf("  uses       %d of the %d numbers of the release", length(fit$release$value), length(fit$whole$value)),
     if (!is.null(fit$release)) paste0("  mechanism  ", paste(vapply(release_parts(fit$whole %||% fit$release), function(p) format(p$mechanism), ""), collapse = "; ")),
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),

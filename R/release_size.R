@@ -11,7 +11,21 @@ size_moments <- function(prior) {
 # their precision. A released n is one estimate, the sum of each margin another; if there are none, the limits of what a record
 # adds to a total give one.
 typical_size <- function(release, prior) {
-  told <- do.call(cbind, lapply(release_parts(release), function(part) {
+  told <- cbind(published_sizes(release), size_moments(prior))
+  if (is.null(told)) told <- size_by_limits(release)
+  within <- function(n) min(max(round(n), size_range(prior)[1L], 1), size_range(prior)[2L])
+  average <- average_size(told)
+  list(n = within(average[1L]), sd = average[2L])
+}
+
+average_size <- function(told) {
+  weight <- 1 / told[2L, ]^2
+  c(sum(weight * told[1L, ]) / sum(weight), 1 / sqrt(sum(weight)))
+}
+
+# estimates of n and their sd, a column each, or NULL
+published_sizes <- function(release) {
+  do.call(cbind, lapply(release_parts(release), function(part) {
     sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
     margin <- size_groups(part$statistic)
     if (is.null(margin) || anyNA(sd) || is_exact(part$mechanism)) return(NULL)
@@ -21,11 +35,6 @@ typical_size <- function(release, prior) {
     upper <- ifelse(is.finite(ends$upper), ends$upper, lower)
     rbind(tapply((lower + upper) / 2, margin, sum), sqrt(tapply(sd^2 + (upper - lower)^2 / 12, margin, sum)))
   }))
-  told <- cbind(told, size_moments(prior))
-  if (is.null(told)) told <- size_by_limits(release)
-  weight <- 1 / told[2L, ]^2
-  within <- function(n) min(max(round(n), size_range(prior)[1L], 1), size_range(prior)[2L])
-  list(n = within(sum(weight * told[1L, ]) / sum(weight)), sd = 1 / sqrt(sum(weight)))
 }
 
 # The same, n and its sd, from totals alone. Where every record adds something between two limits of the same sign to a total, its share

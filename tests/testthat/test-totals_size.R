@@ -239,3 +239,24 @@ test_that("unknown n: collapse needs one record more than variables, and says so
   few <- sample_posterior(rel, model_lm(), method = "collapse", prior_n = prior_n("uniform", lower = 0, upper = 3), chains = 1, iter = 300, seed = 1)
   expect_true(all(parameter_draws(few, "n") == 3))
 })
+
+test_that("a print says when n is far from what was published of it", {
+  st <- stat_counts(~ a:b, list(a = c("x", "y", "z"), b = letters[1:6]))
+  set.seed(2)
+  value <- rpois(18, 12) + rnorm(18, 0, 8)
+  of <- function(...) suppressWarnings(sample_posterior(..., chains = 2, iter = 400, seed = 1))
+  unsized <- of(suppressMessages(as_release(value, st, mech_gaussian(sd = 8), n = NULL)), model_table())
+  n <- posterior::extract_variable(unsized$draws, "n")
+  expect_gt(sum(value) - mean(n), sd(n))
+  line <- internal("size_gap_line")
+  expect_match(line(unsized), sprintf("published: %s, noise sd %s; n is below, by the priors of n and of the cells", signif(sum(value), 4), signif(8 * sqrt(18), 3)), fixed = TRUE)
+  expect_true(any(grepl("n is below, by the priors", capture.output(print(unsized)), fixed = TRUE)))
+  # two estimates of n, by their precision
+  two <- of(as_release(list(cells = c(60, 35, 40), size = 100), list(cells = stat_counts(~ a, list(a = c("x", "y", "z"))), size = stat_size()),
+                       list(cells = mech_gaussian(sd = 10), size = mech_gaussian(sd = 5)), n = NULL, neighbours = "add_remove"), model_table())
+  sizes <- internal("average_size")(internal("published_sizes")(two$release))
+  expect_equal(sizes, c((135 / 300 + 100 / 25) / (1 / 300 + 1 / 25), 1 / sqrt(1 / 300 + 1 / 25)))
+  # near what was published, or known
+  expect_null(line(of(as_release(c(100.2, 60.4, 53.4), stat_counts(~ a, list(a = c("x", "y", "z"))), mech_gaussian(sd = 5), n = NULL), model_table())))
+  expect_null(line(of(as_release(c(100, 60, 54), stat_counts(~ a, list(a = c("x", "y", "z"))), mech_gaussian(sd = 5), n = 214), model_table())))
+})
