@@ -89,6 +89,9 @@
 #'   does not fit all of them. Also a site with an unknown number of records if it must be known: for totals of rates by `"collapse"`, and for R functions that
 #'   see all records at once. `noiseaware_error_method`: a model that cannot be pooled.
 #' @family sites and groups
+#' @concept partial pooling
+#' @concept mixed model
+#' @concept hierarchical model
 #' @name pooling
 #' @seealso [pool_methods] for what to do with the fit; [groups] for groups in one release.
 #' @examples

@@ -57,6 +57,8 @@
 #' @section Errors: `noiseaware_error_groups`: the release lacks something that is needed. `noiseaware_error_method`: a method that is not available for rates,
 #'   or a release that the method cannot use. `noiseaware_error_formula`: an impossible bar, see [model_lm()]. `noiseaware_error_argument`.
 #' @family sites and groups
+#' @concept mixed model
+#' @concept random intercept
 #' @name groups
 #' @seealso [pooling] for several releases of different people.
 #' @examples

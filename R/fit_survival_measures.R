@@ -37,6 +37,7 @@
 #' medians <- survival_measures(fit, "median")
 #' posterior::summarise_draws(medians, "median", ~ quantile(.x, c(0.05, 0.95)))
 #' plot(fit, "survival")
+#' @concept hazard ratio
 #' @export
 survival_measures <- function(fit, measure = c("survival", "hazard", "median", "restricted_mean", "hazard_ratio"), times = NULL) {
   check_given()

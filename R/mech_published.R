@@ -53,6 +53,10 @@
 #'
 #' # the same without noise: the hidden counts add up to 100 - 55 - 28 - 13
 #' published(mech_exact(), threshold = 10)
+#' @concept suppression
+#' @concept suppressed counts
+#' @concept small cells
+#' @concept rounded counts
 #' @export
 published <- function(mechanism, ..., threshold = NULL, round = NULL, lower = NULL, upper = NULL, listed = TRUE) {
   check_given()

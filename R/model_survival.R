@@ -37,6 +37,8 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #' the exponential distribution are the same as in rstanarm, brms and flexsurv. For the Weibull distribution, the intercept in these packages (the log of
 #' `scale` in flexsurv's `"weibullPH"`) is \eqn{\alpha + (1 - k) \log L}, and the coefficients of [survival::survreg()] are \eqn{-\beta / k}.
 #'
+#' **Cox regression.** `"piecewise"` is the closest: hazard ratios of the groups, with a hazard of any form as the baseline, constant in each interval.
+#'
 #' **Hazards by interval.** The baseline's cumulative hazard is a gamma process (Kalbfleisch 1978) or a beta process (Hjort 1990), see [prior_gamma_process()],
 #' with a mean that grows by \eqn{\exp(\alpha)} per unit of time. Here the intercept is the location of the hazards' prior and does not multiply them. If the
 #' process has a declared `rate`, there is no intercept.
@@ -84,6 +86,9 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #' posterior::summarise_draws(survival_measures(fit, "hazard_ratio"))
 #' predict(fit, data.frame(sex = c("1", "2")), type = "median", interval = "credible")
 #' plot(fit, "survival")
+#' @concept life table
+#' @concept hazard ratio
+#' @concept Cox regression
 #' @export
 model_survival <- function(formula = NULL, distribution = c("weibull", "exponential", "piecewise", "discrete"), prior = prior_normal(), shape = prior_gamma(2, 2),
                            baseline = NULL, baseline_by = ~ 1, censoring = NULL, censoring_by = ~ 1, shares = prior_dirichlet()) {

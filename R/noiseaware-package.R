@@ -112,9 +112,10 @@
 #' @section Messages:
 #' | class: `noiseaware_message_` | content |
 #' | --- | --- |
-#' | `binary` | that a 0/1 covariate is modelled as normal, and how to declare a factor |
+#' | `binary` | that a 0/1 covariate is modelled as normal, or released as a number, and how to declare a factor |
 #' | `cells` | that synthetic data have hardly any records in some cells |
 #' | `components` | that the model uses only some of the published numbers |
+#' | `constants` | which names in a formula are constants, read from where it was made |
 #' | `evidence` | which method computed the evidence |
 #' | `fewer` | that the budget is assumed to be spent on the numbers that are given |
 #' | `forecast` | how long the run will take |

@@ -41,6 +41,7 @@
 #'   estimate = c(1773.9, 1385.2), std_dev = c(1.64, 2.34))
 #' races <- stat_counts(~ race, levels = list(race = c("white", "other")))
 #' read_release(estimated, statistic = races, queries = c("race=white" = "P0010003"), n = 1775)
+#' @concept census
 #' @name read_release
 NULL
 

@@ -65,6 +65,7 @@ stat_survival <- function(formula, breaks, levels = NULL, publish = c("censored"
 }
 
 #' @rdname stat_survival
+#' @concept life table
 #' @export
 survival_exits <- function(data, formula, breaks, levels = NULL) {
   check_given()

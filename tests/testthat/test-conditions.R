@@ -61,3 +61,10 @@ test_that("the page of conditions has every class, and no other", {
   expect_identical(setdiff(used, listed), character())
   expect_identical(setdiff(listed, used), character())
 })
+
+test_that("a search of the help finds pages by the words of other fields", {
+  pages <- c("life table" = "model_survival", "hazard ratio" = "model_survival", "Cox regression" = "model_survival", suppression = "published",
+             "suppressed counts" = "published", "small cells" = "published", "partial pooling" = "pooling", "mixed model" = "pooling",
+             "random intercept" = "groups", census = "read_release", "confidence interval" = "confidence_set", "life table" = "stat_survival")
+  for (k in seq_along(pages)) expect_match(page_of(pages[[k]]), sprintf("\\concept{%s}", names(pages)[k]), fixed = TRUE)
+})
