@@ -104,6 +104,10 @@ quantile.noiseaware_fit <- function(x, probs = c(0.25, 0.5, 0.75), margin = NULL
     stop_classed("argument", c("{.arg x} must be a fit of {.fn model_table} with a number in bins, but is a fit of {describe_model(x$bound)}.",
                                i = "{.fn confint} and {.fn posterior::summarise_draws} give quantiles of the draws."))
   }
+  if (is.null(margin) && is.null(breaks) && !is.null(breaks_of_exits(as.character(x$bound$levels$exit)))) {
+    stop_classed("argument", c("{.arg x} must be a fit of a number in bins, but is of survival times.",
+                               i = "{.code survival_measures(fit, \"median\")} gives the median time of each group."))
+  }
   asked <- read_number(x, margin, breaks)
   draws <- plain_matrix(table_measures(x, margin, "quantile", probs, breaks))
   remind_troubles(x)

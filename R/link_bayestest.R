@@ -87,7 +87,7 @@ info_of_model <- function(x, ...) {
 # Functions of bayestestR see the draws that get_parameters() gives; further arguments are theirs, by position too.
 described <- function(name) {
   function(x, ..., component = "conditional", parameters = NULL) {
-    draws <- get_parameters.noiseaware_fit(x, component, parameters)
+    draws <- if (inherits(x, "noiseaware_contrast")) as.data.frame(plain_matrix(x$draws)) else get_parameters.noiseaware_fit(x, component, parameters)
     found <- getExportedValue("bayestestR", name)(draws, ...)
     # where the plots of see look for the draws
     attributes(found)[c("object_name", "data")] <- list(NULL, draws)
@@ -101,7 +101,7 @@ described_in_range <- function(name, argument = "range") {
   function(x, ...) {
     given <- rlang::names2(list(...))
     if (!argument %in% given && all(nzchar(given))) {
-      stop_argument(argument, "given, in the units of the coefficients: there are no records to take a range from", "missing")
+      stop_argument(argument, "given, in the units of what is estimated: there are no records to take a range from", "missing")
     }
     within(x, ...)
   }
@@ -166,6 +166,10 @@ p_direction.noiseaware_fit <- described("p_direction")
 
 #' @exportS3Method bayestestR::rope
 rope.noiseaware_fit <- described_in_range("rope")
+
+# bayestestR's own default returns NULL
+#' @exportS3Method bayestestR::rope
+rope.noiseaware_contrast <- rope.noiseaware_fit
 
 #' @exportS3Method bayestestR::equivalence_test
 equivalence_test.noiseaware_fit <- described_in_range("equivalence_test")

@@ -125,8 +125,12 @@ check_site_dots <- function(fit, ..., call = caller_env()) {
 }
 
 # the draws of predict(); a fit of groups alone has effects to leave out
-predict_draws <- function(object, newdata, type, seed, re_formula, ...) {
-  if (!inherits(object, "noiseaware_pool")) return(stats::predict(object, newdata, type = type, seed = seed, ...))
+predict_draws <- function(object, newdata, type, seed, re_formula, ..., call = caller_env()) {
+  if (!inherits(object, "noiseaware_pool")) {
+    newdata <- if (missing(newdata)) default_newdata(object, call) else newdata
+    check_newdata(newdata, call)
+    return(stats::predict(object, newdata, type = type, seed = seed, ...))
+  }
   stats::predict(object, newdata, type = type, seed = seed, re_formula = re_formula, ...)
 }
 

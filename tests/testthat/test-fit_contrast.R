@@ -119,3 +119,13 @@ test_that("correlations of a covariance matrix, in either order of the names", {
   for (text in c("cor[x,y]", "cor[y,x]")) expect_equal(as.data.frame(contrast(fit, text))[-2], by_hand[-2])
   expect_error(contrast(fit, "cor[x,z]"), class = "noiseaware_error_argument")
 })
+
+test_that("bayestestR's rope of a contrast is the share of its draws", {
+  skip_if_not_installed("bayestestR")
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(-4, 4), x = c(-4, 4)))
+  fit <- suppressWarnings(sample_posterior(as_release(c(3, 2, 20, 4, 30), st, mech_laplace(scale = 1), n = 50), model_lm(), chains = 1, iter = 400, seed = 1))
+  of <- contrast(fit, "2 * x")
+  draws <- as.vector(posterior::as_draws(of))
+  expect_equal(bayestestR::rope(of, range = c(-0.2, 0.2), ci = 1)$ROPE_Percentage, mean(abs(draws) <= 0.2))
+  expect_error(bayestestR::rope(of), "range", class = "noiseaware_error_argument")
+})

@@ -10,6 +10,11 @@ test_that("rstantools", {
   expect_identical(dim(rstantools::posterior_predict(fit, new, draws = 7)), c(7L, 3L))
   expect_identical(rstantools::posterior_epred(fit, new, draws = 100), predict(fit, new, type = "expected"))
   expect_error(rstantools::posterior_epred(fit, new, draws = 101), class = "noiseaware_error_argument")
+  # an error is of the function that was called
+  for (f in list(rstantools::posterior_predict, rstantools::posterior_epred)) {
+    error <- expect_error(f(fit), "`newdata` must be a data frame", class = "noiseaware_error_data")
+    expect_false("predict" %in% all.names(conditionCall(error)))
+  }
   prior <- rstantools::prior_summary(fit)
   expect_identical(prior$variable, posterior::variables(fit$draws))
   # an eighth of the width of the bounds of bwt

@@ -507,3 +507,14 @@ test_that("medians of times are medians of draws, which a mean is far from", {
   expect_equal(curves$median[curves$arm == "a"], apply(a, 2, median), ignore_attr = TRUE)
   expect_equal(curves$mean[curves$arm == "a"], colMeans(a), ignore_attr = TRUE)
 })
+
+test_that("quantile() of a survival fit says what gives the median time", {
+  skip_on_cran()
+  st <- stat_survival(~ 1, c(0, 1, 2))
+  rel <- as_release(stats::setNames(c(10, 5, 12, 6, 20)[seq_along(st$components)], st$components), st, mech_laplace(scale = 1), n = 53)
+  for (model in list(model_survival(distribution = "piecewise"), model_table())) {
+    fit <- suppressWarnings(sample_posterior(rel, model, chains = 1, iter = 100, seed = 1))
+    expect_error(quantile(fit), 'survival_measures(fit, "median")', fixed = TRUE, class = "noiseaware_error_argument")
+    expect_no_error(suppressWarnings(survival_measures(fit, "median")))
+  }
+})
