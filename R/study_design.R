@@ -245,7 +245,8 @@ print.noiseaware_design <- function(x, ...) {
   if (all(is.na(x$ratio))) shown$ratio <- NULL
   print(shown[x$variable %in% (attr(x, "of_interest") %||% x$variable), ], row.names = FALSE)
   needed <- attr(x, "needed")
-  if (!is.null(needed)) cat("\n", needed_lines(needed, design_budget(x)), sep = "\n")
+  assumed <- if (length(values) == 1L) spread_lines(values[[1L]], attr(x, "given"), attr(x, "of_interest"))
+  if (!is.null(needed)) cat("\n", needed_lines(needed, design_budget(x)), assumed, sep = "\n")
   invisible(x)
 }
 
@@ -258,6 +259,19 @@ values_lines <- function(values, given) {
   middle <- setdiff(names(values), given)
   c(if (length(own)) paste0("  values      ", words(own)),
     if (length(middle)) paste0(if (length(own)) "              " else "  values      ", words(middle), ": the middle of their priors, as `parameters` was not given"))
+}
+
+# The budget depends on how much covariates vary, which was assumed where it was not given: code for the same at half and at double their sd.
+spread_lines <- function(values, given, variables, most = 3L) {
+  values <- unlist(values)
+  variances <- setdiff(grep("^cov\\[(.*),\\1\\]$", names(values), value = TRUE), given)
+  if (length(variances) == 0L) return(NULL)
+  if (length(variances) > most) return("  assumed the spread of the covariates: the budget may be several times smaller or larger with other variances in `parameters`")
+  code <- function(factor) paste0("c(", paste0("\"", variances, "\" = ", format_number(factor * values[variances], 3), collapse = ", "), ")")
+  # with `parameters`, the ratio would concern these
+  named <- paste0("variables = c(", paste0("\"", variables, "\"", collapse = ", "), ")")
+  c(paste0("  assumed the spread of the covariates, which strongly affects this budget. For half and double their sd, repeat it with ", named, ","),
+    paste0("          parameters = ", c(code(1 / 4), code(4))))
 }
 
 needed_lines <- function(needed, budget) {

@@ -183,3 +183,25 @@ test_that("values can be a fit's, and a ratio concerns the variables that are na
   other <- nonprivate_posterior(MASS::birthwt, model_lm(bwt ~ age), st, chains = 1, iter = 400, seed = 1)
   expect_error(small(ratio = 2, parameters = other), "a fit without lwt", class = "noiseaware_error_argument")
 })
+
+test_that("a budget that depends on the spread of covariates, which nobody gave, says how to try others", {
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(-4, 4), x = c(-3, 3)))
+  plan <- function(...) suppressWarnings(design(model_lm(), st, n = 100, ratio = 3, ..., replicates = 2, chains = 1, iter = 100, seed = 1))
+  assumed <- plan()
+  shown <- capture.output(print(assumed))
+  said <- grep("assumed the spread", shown, value = TRUE)
+  expect_match(said, 'variables = c("(Intercept)", "x"),', fixed = TRUE)
+  code <- parse(text = sub("parameters = ", "", shown[grep("assumed the spread", shown) + 1:2]))
+  of <- unlist(attr(assumed, "values")[[1]])["cov[x,x]"]
+  expect_equal(vapply(code, eval, 0), unname(of) * c(1 / 4, 4), tolerance = 0.01, ignore_attr = TRUE)
+  # it runs, and is about the same parameters with that spread
+  again <- plan(parameters = eval(code[[1]]), variables = c("(Intercept)", "x"))
+  expect_identical(attr(again, "of_interest"), attr(assumed, "of_interest"))
+  expect_equal(unlist(attr(again, "values")[[1]])["cov[x,x]"], of / 4, tolerance = 0.01)
+  expect_false(any(grepl("assumed the spread", capture.output(print(again)))))
+  # nothing of what was given, or has no covariates
+  lines <- internal("spread_lines")
+  expect_null(lines(c("cov[x,x]" = 2), "cov[x,x]", "x"))
+  expect_null(lines(c("prob[yes]" = 0.3), NULL, "prob[yes]"))
+  expect_length(lines(c("cov[a,a]" = 2, "cov[a,b]" = 0, "cov[b,b]" = 1), NULL, "a"), 3)
+})
