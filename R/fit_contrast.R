@@ -294,7 +294,7 @@ plot.noiseaware_contrast <- function(x, ...) {
     ggplot2::labs(x = contrast_axis(x), y = NULL, subtitle = sprintf("posterior medians with %s%% intervals", format_number(100 * x$level)),
                   caption = left_out_caption(nrow(x$table) - most, FALSE, "comparisons")) +
     (if (ratio) ggplot2::scale_x_log10() else scale_few_x()) +
-    ggplot2::scale_y_discrete(labels = short_intervals) +
+    ggplot2::scale_y_discrete(labels = row_labels) +
     theme_noiseaware() +
     theme_many_rows(shown)
   if (nlevels(shown$of) > 1L) plot <- plot + ggplot2::facet_wrap(ggplot2::vars(.data$of))

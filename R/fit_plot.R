@@ -155,7 +155,7 @@ plot_areas <- function(draws, level, ...) {
 # A row for each variable: on one scale, or else each on its own.
 rows_of_variables <- function(row, variable, lower, upper) {
   y <- function(below, above) {
-    ggplot2::scale_y_continuous(breaks = row, labels = short_intervals(variable), minor_breaks = NULL, expand = ggplot2::expansion(add = c(below, above)))
+    ggplot2::scale_y_continuous(breaks = row, labels = row_labels(variable), minor_breaks = NULL, expand = ggplot2::expansion(add = c(below, above)))
   }
   if (comparable(lower, upper)) return(list(y(0.4, 0.6), ggplot2::scale_x_continuous()))
   list(y(0.15, 0.1), scale_few_x(), ggplot2::facet_wrap(ggplot2::vars(-.data$row), scales = "free", ncol = if (length(row) > 6L) 2L else 1L))

@@ -165,7 +165,7 @@ plot_release_check <- function(data) {
                   subtitle = paste0("points: published numbers; bars: central ", format_number(100 * attr(data, "level")), "% of their replicates"),
                   caption = if (left_out > 0L) paste("not shown:", left_out, "more")) +
     theme_noiseaware() +
-    ggplot2::scale_y_discrete(labels = short_intervals) +
+    ggplot2::scale_y_discrete(labels = row_labels) +
     theme_many_rows(shown)
   with_table(plot, data)
 }

@@ -21,7 +21,7 @@ plot_denoised <- function(fit, level = 0.95, call = caller_env()) {
                                     "bars: two noise sd around the published numbers", if (any(hidden)) "\nopen points: hidden numbers"),
                   caption = if (left_out > 0L) paste(format(left_out, big.mark = ",", decimal.mark = "."), "more numbers are not shown")) +
     theme_noiseaware() +
-    ggplot2::scale_y_discrete(labels = short_intervals) +
+    ggplot2::scale_y_discrete(labels = row_labels) +
     theme_many_rows(shown)
   with_table(plot, table)
 }

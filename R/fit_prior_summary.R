@@ -16,14 +16,14 @@ prior_summary.noiseaware_model <- function(object, statistic, seed = 1, ...) {
   summarise_prior(bind_settled(object, narrow_design(object, statistic, mech_exact(), "replace")$statistic), check_seed(seed))
 }
 
-# `problem`: of a fit, which says what is between sites, if it is of several.
-summarise_prior <- function(bound, seed, problem = NULL, count = 10000L) {
+# `problem`: of a fit, which says what is between sites, if it is of several; `prob`: inside the two last columns.
+summarise_prior <- function(bound, seed, problem = NULL, count = 10000L, prob = 0.9) {
   draws <- with_seed(seed, reported(bound, .Call(ffi_model_prior, bound$spec, new_stream(), count)$theta))
   between <- with_seed(seed, priors_between_sites(problem, count))
   said <- c(describe_priors(bound), between$said)
   draws <- cbind(draws, between$draws)
   variable <- ifelse(colnames(draws) %in% names(bound$called), bound$called[colnames(draws)], colnames(draws))
-  ends <- draws_interval(draws, 0.9)
+  ends <- draws_interval(draws, prob)
   table <- data.frame(variable = variable, prior = unname(said[colnames(draws)]), median = apply(draws, 2L, stats::median),
                       mad = apply(draws, 2L, stats::mad), q5 = ends[1L, ], q95 = ends[2L, ], row.names = NULL)
   structure(table, class = c("noiseaware_prior_summary", "data.frame"))

@@ -94,7 +94,7 @@ release_page <- function(fit, most = 6L) {
   if (length(fit$release) > most) cat(length(fit$release) - most, "more sites are not shown\n")
 }
 
-prior_page <- function(fit, seed) summarise_prior(fit$bound, seed, if (inherits(fit, "noiseaware_pool")) fit$problem)
+prior_page <- function(fit, seed) summarise_prior(fit$bound, seed, if (inherits(fit, "noiseaware_pool")) fit$problem, prob = 0.95)
 
 made_lines <- function(fit) if (inherits(fit, "noiseaware_pool")) pool_fit_lines(fit) else fit_lines(fit)
 
@@ -127,6 +127,15 @@ picture_height <- function(fit) if (inherits(fit, "noiseaware_pool")) min(max(2.
 rank_page <- function(fit) {
   table <- utils::head(as.data.frame(site_ranks(fit)), 60L)
   table[c("site", "rank", "lower", "upper", "largest", "smallest")]
+}
+
+# A row for each variable: of a share, numbers below a ten-thousandth of the row's largest are 0.
+without_traces <- function(numbers, variable) {
+  numbers[] <- lapply(numbers, as.double)
+  largest <- do.call(pmax, c(abs(numbers), na.rm = TRUE))
+  share <- startsWith(variable, "prob[")
+  numbers[] <- lapply(numbers, function(v) ifelse(share & abs(v) < 1e-4 * largest, 0, v))
+  numbers
 }
 
 # numbers of a table to be looked at
@@ -213,9 +222,8 @@ results_words <- function(fit) {
   shown <- plot_variables(fit, NULL)
   draws <- posterior::as_draws_matrix(fit$draws)[, shown, drop = FALSE]
   ends <- draws_interval(draws, 0.95)
-  # a probability of next to nothing is 0 here
-  numbers <- apply(rbind(colMeans(draws), ends), 2L, function(x) format_number(ifelse(abs(x) < 1e-4 * max(abs(x)), 0, x), 3))
-  line <- sprintf("%s %s (%s to %s)", shown, numbers[1L, ], numbers[2L, ], numbers[3L, ])
+  numbers <- without_traces(as.data.frame(cbind(colMeans(draws), t(ends))), shown)
+  line <- do.call(sprintf, c("%s %s (%s to %s)", list(shown), lapply(numbers, format_number, 3)))
   paste0("Posterior means, with 95% intervals that account for the noise of the release: ", shorten_list(line, 8L), ".")
 }
 
@@ -250,10 +258,24 @@ check_words <- function(check, fit = NULL) {
 cost_words <- function(cost) {
   cost <- cost[!is.na(cost$ratio), ]
   if (nrow(cost) == 0L) return("It is not known: the largest databases that are drawn here have too few records. `noise_cost(fit, records = )` draws larger ones.")
-  times <- function(row) format_number(row$ratio, 3)
-  if (nrow(cost) == 1L) return(sprintf("Under the fit, the interval is expected to be %s times as wide as from the records.", times(cost)))
-  least <- cost[which.min(cost$ratio), ]
-  most <- cost[which.max(cost$ratio), ]
-  sprintf("Under the fit, intervals are expected to be %s times (%s) to %s times (%s) as wide as from the records.", times(least), least$variable, times(most),
-          most$variable)
+  # within the Monte Carlo error there is no difference to report
+  wide <- ifelse(abs(cost$ratio - 1) < 2 * cost$ratio_mcse, "about as wide", paste(format_number(cost$ratio, 3), "times as wide"))
+  if (nrow(cost) == 1L) return(sprintf("Under the fit, the interval is expected to be %s as from the records.", wide))
+  ends <- c(which.min(cost$ratio), which.max(cost$ratio))
+  said <- if (length(unique(wide[ends])) == 1L) wide[ends[1L]] else paste0(wide[ends], " (", cost$variable[ends], ")", collapse = " to ")
+  sprintf("Under the fit, intervals are expected to be %s as from the records.", said)
+}
+
+# what the comparison rests on, as far as it applies to the fit
+cost_caveats <- function(fit) {
+  releases <- if (inherits(fit, "noiseaware_pool")) fit$release else list(fit$release)
+  statistics <- unlist(lapply(releases, function(release) lapply(release_parts(release), `[[`, "statistic")), recursive = FALSE)
+  clamped <- any(vapply(statistics, function(s) nrow(s$columns) > 0L && !all_natural(list(s)), TRUE))
+  totals <- all(vapply(statistics, function(s) s$kind != "records", TRUE))
+  lost <- c(if (totals) "only totals were published", if (clamped) "values outside the bounds, if there were any, were clamped")
+  paste0("Nobody but the owner can say what the confidential records would give. The third column is an expectation: the geometric mean of the widths over ",
+         "databases drawn from this fit, each analysed from its records (of a release of more than 10,000 records, 10,000 are drawn and the width is scaled). ",
+         "It depends on the posterior of all parameters", if ("sigma" %in% posterior::variables(fit$draws)) ", above all sigma", ". If the model is wrong, so is ",
+         "the comparison. A ratio is known up to about two of its Monte Carlo errors.",
+         if (length(lost)) paste0(" Besides the noise, it includes the loss because ", paste(lost, collapse = ", and because "), "."))
 }

@@ -45,13 +45,12 @@ plot.noiseaware_release <- function(x, ...) {
     ggplot2::geom_segment(ggplot2::aes(x = .data$from, xend = .data$to, yend = .data$component), linewidth = 0.7) +
     ggplot2::geom_point(ggplot2::aes(x = .data$value), data[!hidden, ], size = 2) +
     (if (any(hidden)) ggplot2::geom_text(ggplot2::aes(x = .data$value), data[hidden, ], label = "<", fontface = "bold")) +
-    ggplot2::labs(x = if (share) "published number: 0 is the smallest, 1 the largest that n records can give" else "published number", y = NULL,
-                  subtitle = paste(c(if (any(sd > 0)) "lines: plus and minus two noise sd", if (any(exact)) "points alone: exact",
-                                    if (any(hidden)) "<: hidden below here",
-                                     if (limited) "grey: range that n records can give"), collapse = "; "),
+    ggplot2::labs(x = if (share) "published number: 0 is the smallest,\n1 the largest that n records can give" else "published number", y = NULL,
+                  subtitle = wrap_parts(c(if (any(sd > 0)) "lines: plus and minus two noise sd", if (any(exact)) "points alone: exact",
+                                          if (any(hidden)) "<: hidden below here", if (limited) "grey: range that n records can give")),
                   caption = if (left_out > 0L) paste(format(left_out, big.mark = ",", decimal.mark = "."), "more numbers are not shown")) +
     theme_noiseaware() +
-    ggplot2::scale_y_discrete(labels = short_intervals) +
+    ggplot2::scale_y_discrete(labels = row_labels) +
     (if (limited && !share) ggplot2::coord_cartesian(xlim = range(0, data$from, data$to))) +
     theme_many_rows(data)
 }

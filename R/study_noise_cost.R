@@ -13,7 +13,8 @@
 #' @param records Size of the largest database that is drawn. For more records, widths are scaled; see Details.
 #'
 #' @return A data frame with a row for each parameter: `variable`; `width` of the equal-tailed interval; `without`, the geometric mean of the widths over the databases;
-#'   `without_mcse`, its Monte Carlo standard error; `ratio`, `width` divided by `without`. The comparison costs no privacy, because only the release is used.
+#'   `ratio`, `width` divided by `without`. `without_mcse` and `ratio_mcse` are Monte Carlo standard errors. The comparison costs no privacy,
+#'   because only the release is used.
 #' @details
 #' `without` is not the width for the actual confidential records, but the expected width for records that are plausible under the fit; if the model is wrong,
 #' so is the comparison. The mean is geometric because a parameter that the release hardly determines, such as a standard deviation if only a mean was
@@ -43,8 +44,9 @@ noise_cost <- function(fit, databases = 20, level = 0.95, seed = NULL, records =
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   seed <- check_seed(seed) %||% new_seed()
   records <- check_count(records, "records", lower = 100)
-  if (!inherits(fit, "noiseaware_pool")) return(tell_unscaled(cost_of_one(fit, databases, level, seed, records), records))
-  if (fit$pool == "complete") return(tell_unscaled(cost_of_one(fit, databases, level, seed, records, names(fit$release)), records))
+  finished <- function(table) tell_unscaled(structure(table, level = level, class = c("noiseaware_cost", "data.frame")), records)
+  if (!inherits(fit, "noiseaware_pool")) return(finished(cost_of_one(fit, databases, level, seed, records)))
+  if (fit$pool == "complete") return(finished(cost_of_one(fit, databases, level, seed, records, names(fit$release))))
   if (!fit$pool %in% c("none", "separate")) {
     stop_classed("pool", c("{.arg fit} must have sites that share all parameters or none: otherwise each database would have to be pooled again.",
                            i = "{.code pool = \"none\"} shows the cost of the noise for each site separately."))
@@ -55,7 +57,17 @@ noise_cost <- function(fit, databases = 20, level = 0.95, seed = NULL, records =
     table$variable <- site_variables(table$variable, site)
     table
   }, sites, replicate_seeds(seed, length(sites)))
-  tell_unscaled(do.call(rbind, unname(each)), records)
+  finished(do.call(rbind, unname(each)))
+}
+
+#' @export
+print.noiseaware_cost <- function(x, ...) {
+  if (is.null(attr(x, "level")) || !all(c("width", "without", "without_mcse", "ratio", "ratio_mcse") %in% names(x))) return(NextMethod())
+  cat("<cost of the noise> widths of ", format_number(100 * attr(x, "level")), "% intervals; ratio_mcse: Monte Carlo error of the ratio\n\n", sep = "")
+  number <- function(v) formatC(v, digits = 3, format = "fg", flag = "#", big.mark = ",")
+  print(data.frame(variable = x$variable, lapply(as.list(x)[c("width", "without")], number), ratio = formatC(x$ratio, digits = 2, format = "f"),
+                   ratio_mcse = formatC(x$ratio_mcse, digits = 2, format = "f")), row.names = FALSE)
+  invisible(x)
 }
 
 # `most`: records of a database; `sites`: those whose records are drawn together
@@ -86,8 +98,15 @@ cost_of_one <- function(fit, databases, level, seed, most, sites = NULL, call = 
   dim(logs) <- c(length(own), databases)
   change <- rowMeans(log(without[, 2L, , drop = FALSE]) - log(without[, 1L, , drop = FALSE]))
   middle <- ifelse(is.na(change) | abs(change) < 0.1, exp(rowMeans(logs)), NA)
-  data.frame(variable = own, width = unname(with_noise), without = middle, without_mcse = middle * apply(logs, 1L, stats::sd) / sqrt(databases),
-             ratio = unname(with_noise) / middle)
+  error <- apply(logs, 1L, stats::sd) / sqrt(databases) # relative
+  ratio <- unname(with_noise) / middle
+  data.frame(variable = own, width = unname(with_noise), without = middle, without_mcse = middle * error, ratio = ratio,
+             ratio_mcse = ratio * sqrt((width_errors(fit$draws, own, level) / unname(with_noise))^2 + error^2))
+}
+
+# Monte Carlo errors of the widths of intervals; the errors of two ends far apart are nearly independent
+width_errors <- function(draws, variables, level) {
+  vapply(variables, function(v) sqrt(sum(posterior::mcse_quantile(posterior::extract_variable_matrix(draws, v), (1 + c(-level, level)) / 2)^2)), 0, USE.NAMES = FALSE)
 }
 
 tell_unscaled <- function(cost, records) {

@@ -2,7 +2,7 @@
 
 theme_noiseaware <- function() {
   ggplot2::theme_minimal(base_size = 11) +
-    ggplot2::theme(panel.grid.minor = ggplot2::element_blank(), legend.position = "bottom",
+    ggplot2::theme(panel.grid.minor = ggplot2::element_blank(), legend.position = "bottom", plot.title.position = "plot",
                    strip.text = ggplot2::element_text(face = "bold"))
 }
 
@@ -63,10 +63,16 @@ facet_variables <- function(facets = ggplot2::vars(.data$variable), count = 1L, 
   ggplot2::facet_wrap(facets, ncol = if (count > 12L) 4L, labeller = ggplot2::as_labeller(function(names) vapply(short_intervals(names), break_name, "")), ...)
 }
 
-# Breaks before "|" and after ":" and ",", where a line would have more than `most` characters.
-break_name <- function(name, most = 16L) {
+# Parts of a subtitle, in lines that a plot has room for.
+wrap_parts <- function(parts) paste(strwrap(paste(parts, collapse = "; "), 75L), collapse = "\n")
+
+# Names beside rows, where a line has room for more.
+row_labels <- function(names) vapply(short_intervals(names), break_name, "", most = 40L, USE.NAMES = FALSE)
+
+# Breaks before "|" and after ":", "," and "=", where a line would have more than `most` characters; never within an interval.
+break_name <- function(name, most = 18L) {
   lines <- ""
-  for (piece in strsplit(gsub("|", "\r|", gsub("([:,])", "\\1\r", name), fixed = TRUE), "\r")[[1L]]) {
+  for (piece in strsplit(gsub("(:|(?<![0-9f]),|,(?![-0-9.I])|=(?=[[(]))|(?=[|])", "\\1\r", name, perl = TRUE), "\r")[[1L]]) {
     last <- lines[length(lines)]
     if (nzchar(last) && nchar(last) + nchar(piece) > most) lines <- c(lines, trimws(piece)) else lines[length(lines)] <- paste0(last, piece)
   }

@@ -23,6 +23,8 @@ test_that("the page holds every part, with its pictures inside", {
   html <- paste(readLines(path), collapse = "\n")
   expect_length(gregexpr("<img src=\"data:image/png;base64", html, fixed = TRUE)[[1]], 5L)
   expect_false(grepl("<img src=\"[^d]|<link[^>]*http|<script[^>]*http", html))
+  expect_length(gregexpr("<img [^>]*alt=\"[A-Z]", html)[[1]], 5L)
+  expect_false(grepl(">5%<|>95%<", html)) # one level
   text <- page_text(path)
   for (part in c("Posterior: linear regression y ~ x + g", "The release", "Prior against posterior", "What the noise cost", "R version", "noiseaware_",
                  "g<b>_*[c]", "prob[g=<b>_*[c]]", "Laplace noise, epsilon = 20")) expect_match(text, part, fixed = TRUE)
@@ -92,6 +94,21 @@ test_that("the paragraph has bounds of numbers alone, equal priors once, and 0 f
   expect_match(internal("results_words")(table), "prob\\[g=a:h=c\\] 0[.][0-9]+ \\(0 to 0[.]7[0-9]*\\)")
 })
 
+test_that("shares of next to nothing are 0, other numbers stay", {
+  rows <- data.frame(mean = c(3e-3, 3e-9, 2), lower = c(3e-10, 1e-9, 1e-6), upper = c(2e-2, 8e-9, 1e6))
+  expect_identical(unlist(internal("without_traces")(rows, c("prob[a]", "prob[b]", "sigma"))$lower), c(0, 1e-9, 1e-6))
+})
+
+test_that("the comparison with records names what the fit has", {
+  said <- internal("cost_caveats")(fit)
+  expect_match(said, "all parameters, above all sigma. If", fixed = TRUE)
+  expect_match(said, "only totals were published, and because values outside the bounds", fixed = TRUE)
+  cells <- as_release(c(30, 70), stat_counts(~ g, list(g = c("a", "b"))), mech_laplace(scale = 2), n = 100)
+  said <- internal("cost_caveats")(sample_posterior(cells, model_bernoulli(), chains = 1, iter = 400, seed = 1) |> suppressMessages() |> suppressWarnings())
+  expect_match(said, "all parameters. If", fixed = TRUE)
+  expect_match(said, "only totals were published.", fixed = TRUE)
+})
+
 test_that("traces are of the parameters with the fewest effective draws", {
   table <- data.frame(variable = letters[1:4], ess_bulk = c(900, 100, 800, 50), ess_tail = c(20, 900, 700, 900))
   expect_identical(internal("slowest_parameters")(c("a", "c", "b"), table, 2), c("a", "b"))
@@ -109,8 +126,16 @@ test_that("diagnostics are said in words", {
   expect_identical(tail(words(fit), 2), c("A total is at its limit. Details.", "The prior strongly influences x: a slightly weaker or stronger prior moves it by more than a tenth of its posterior sd."))
   check <- structure(data.frame(component = c("a", "b"), value = c(1, 9), lower = 0, upper = 2, p = c(0.5, 0)), level = 0.9)
   expect_match(internal("check_words")(check), "^1 of 2 published numbers are outside the central 90%.*about 0.2|as extreme as the published value of b")
-  cost <- data.frame(variable = c("a", "b"), ratio = c(3.456, 1.1))
-  expect_identical(internal("cost_words")(cost), "Under the fit, intervals are expected to be 1.1 times (b) to 3.46 times (a) as wide as from the records.")
+  cost <- data.frame(variable = c("a", "b"), ratio = c(3.456, 1.1), ratio_mcse = c(0.2, 0.02))
+  said <- function(cost) internal("cost_words")(cost)
+  expect_identical(said(cost), "Under the fit, intervals are expected to be 1.1 times as wide (b) to 3.46 times as wide (a) as from the records.")
+  # within the Monte Carlo error nothing is narrower
+  cost$ratio[2] <- 0.951
+  expect_match(said(cost), "0.951 times as wide (b) to", fixed = TRUE)
+  cost$ratio_mcse[2] <- 0.03
+  expect_match(said(cost), "to be about as wide (b) to 3.46 times as wide (a) as from the records.", fixed = TRUE)
+  cost$ratio_mcse[1] <- 2
+  expect_identical(said(cost), "Under the fit, intervals are expected to be about as wide as from the records.")
 })
 
 test_that("what cannot be reported or written is refused", {

@@ -15,6 +15,16 @@ test_that("the width without noise is that of the beta distributions of simulate
   expect_equal(cost$without_mcse, cost$without * sd(log(widths)) / sqrt(30), tolerance = 0.6)
   expect_equal(cost$width, unname(diff(confint(fit, level = 0.8)[1, ])))
   expect_equal(cost$ratio, cost$width / cost$without)
+  # two ends of an interval, each with the error of a quantile
+  draws <- posterior::extract_variable_matrix(fit$draws, "prob[b]")
+  ends <- sqrt(posterior::mcse_quantile(draws, 0.1)^2 + posterior::mcse_quantile(draws, 0.9)^2)[[1]]
+  expect_equal(cost$ratio_mcse, cost$ratio * sqrt((ends / cost$width)^2 + (cost$without_mcse / cost$without)^2))
+  shown <- cost
+  shown[c("width", "ratio")] <- c(1115.005, 12.3456)
+  text <- capture.output(print(shown))
+  expect_match(text, "widths of 80% intervals", fixed = TRUE, all = FALSE)
+  expect_match(text, "1,115.* 12[.]35", all = FALSE)
+  expect_no_match(text, "e+", fixed = TRUE)
   expect_gt(cost$ratio, 1.2)
   expect_identical(noise_cost(fit, 30, 0.8, 4), cost)
 })
@@ -48,7 +58,7 @@ test_that("widths from many records are scaled, unless those of a quarter of a d
   expect_identical(is.na(cost$without), c(FALSE, FALSE, TRUE))
   expect_identical(is.na(cost$ratio), is.na(cost$without))
   expect_equal(cost$without[1], diff(qbeta(c(0.025, 0.975), 3e5, 7e5)), tolerance = 0.05)
-  expect_match(internal("cost_words")(cost), "times")
+  expect_match(internal("cost_words")(cost), "as wide as from the records")
   expect_match(internal("cost_words")(cost[3, ]), "not known")
   expect_error(noise_cost(fit, records = 10), class = "noiseaware_error_argument")
 })

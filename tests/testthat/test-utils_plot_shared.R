@@ -56,4 +56,18 @@ test_that("strips of long names have several lines", {
   expect_identical(internal("break_name")("prob[education=primary:job=none:sex=f]"), "prob[education=primary:\njob=none:sex=f]")
   expect_identical(internal("break_name")("cov[yrs.since.phd,yrs.since.phd]"), "cov[yrs.since.phd,\nyrs.since.phd]")
   expect_identical(internal("break_name")("cov[x,y]"), "cov[x,y]")
+  expect_identical(internal("break_name")("prob[yes,2020-to-2029-area]"), "prob[yes,\n2020-to-2029-area]")
+})
+
+test_that("names are not broken within an interval, and rows of long names leave room for the titles", {
+  name <- "prob[cut(length, c(4, 5, 6))=(4.3333,5.6667]:Species=setosa]"
+  expect_identical(internal("break_name")(name), "prob[cut(length,\nc(4, 5, 6))=\n(4.3333,5.6667]:\nSpecies=setosa]")
+  expect_identical(internal("break_name")("event[-Inf,182.625):sex=female"), "event[-Inf,182.625):\nsex=female")
+  levels <- list("cut(Sepal.Length, c(4, 5, 6, 7, 8))" = c("(4,5]", "(5,6]"), Species = c("setosa", "virginica"))
+  cells <- do.call(expand.grid, levels)
+  names <- sprintf("cut(Sepal.Length, c(4, 5, 6, 7, 8))=%s:Species=%s", cells[[1]], cells[[2]])
+  check <- structure(data.frame(component = names, value = 1:4, mean = 1, sd = 1, lower = 0, upper = 2), level = 0.95)
+  plot <- ggplot2::ggplot_build(internal("plot_release_check")(check))
+  expect_lte(max(nchar(unlist(strsplit(plot$layout$panel_params[[1]]$y$get_labels(), "\n")))), 40)
+  expect_identical(plot$plot$theme$plot.title.position, "plot")
 })
