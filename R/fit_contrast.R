@@ -11,10 +11,11 @@
 #'     slopes come before the intercept, and for a variable with two levels, the second is compared.
 #'   * For [model_table()]: a formula. `~ a | b` compares the probabilities of the levels of `a` between the levels of `b`, or only of the second level if
 #'     `a` has two; `~ a:b` compares the probabilities of all cells with each other.
-#'   * For every fit: expressions in the parameters, as text, such as `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which means `"age - 0"`; `"age < 0"` means
+#'   * For every fit: expressions in the parameters, as text, such as `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which means `"age"`; `"age < 0"` means
 #'     `"0 - age"`. For models with `cov[x,y]`, the correlation `"cor[x,y]"` is also available.
 #' @param measure `"difference"`; `"ratio"`, for probabilities the risk ratio and for rates the rate ratio; or `"odds_ratio"`, for probabilities.
-#' @param among Names of the sites, groups or levels to compare, in this order; all by default. At most 50.
+#' @param among Names of the sites, groups or levels to compare, in this order; all by default. At most 50. A level can have the name of its variable, as in
+#'   `"ward=x"`, or not, as in `"x"`.
 #' @param reference The name of one of them, against which all others are compared. `NULL`: all pairs, the earlier one against the later one.
 #' @param all_levels `TRUE` also compares the first of two levels, which for differences and odds ratios mirrors the second.
 #' @param level Probability inside the intervals.
@@ -22,18 +23,19 @@
 #' @param row.names,optional Not used.
 #' @param ... Must be empty.
 #'
-#' @return An object of class `noiseaware_contrast`, with `print()`, `plot()`, [posterior::as_draws()] and `as.data.frame()`. The data frame has a row for
-#'   each comparison, and these columns:
+#' @return An object of class `noiseaware_contrast`, with `print()`, `plot()`, [posterior::as_draws()], `generics::tidy()` and `as.data.frame()`. The data frame
+#'   has a row for each comparison, and these columns:
 #'
 #' | column | meaning |
 #' | --- | --- |
 #' | `of` | the parameter, or the level with the compared probability |
-#' | `contrast` | the two that are compared, as in `north - south` |
+#' | `contrast` | what is compared, as in `north - south` |
 #' | `estimate` | posterior median |
 #' | `sd` | posterior standard deviation |
 #' | `lower`, `upper` | ends of the equal-tailed interval |
 #' | `p_above` | probability that a difference is above 0, a ratio above 1, or an expression above 0 (above 1 if all are quotients of positive numbers) |
 #' | `p_direction` | the larger of `p_above` and its complement |
+#' | `p_mcse` | Monte Carlo standard error of both |
 #' @details
 #' Comparisons are made draw by draw, so they account for the dependence between sites. With partial pooling, multiple comparisons need no further correction
 #' (Gelman et al. 2012): estimates that the releases hardly distinguish are pulled together.
@@ -95,7 +97,7 @@ contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", a
   }
   remind_troubles(object)
   colnames(found$draws) <- if (length(unique(found$of)) == 1L) found$contrast else paste0(found$contrast, "|", found$of)
-  structure(list(table = contrast_table(found, level), draws = by_chain(found$draws, object), measure = found$measure, quotients = found$quotients, level = level),
+  structure(list(table = contrast_table(found, level, object), draws = by_chain(found$draws, object), measure = found$measure, quotients = found$quotients, level = level),
             class = "noiseaware_contrast")
 }
 
@@ -141,22 +143,26 @@ contrast_cells <- function(fit, margin, all_levels, call) {
   asked <- read_margin(fit, margin, "of", call)
   p <- conditional_draws(fit, asked, call)
   cells <- margin_cells(asked$of, fit$bound$levels)
-  if (length(asked$given) == 0L) return(list(probability = `colnames<-`(p, cells)))
+  # the levels alone name the same
+  bare <- function(margin) if (length(margin) == 1L) stats::setNames(margin_cells(margin, fit$bound$levels), fit$bound$levels[[margin]])
+  if (length(asked$given) == 0L) return(structure(list(probability = `colnames<-`(p, cells)), bare = bare(asked$of)))
   groups <- margin_cells(asked$given, fit$bound$levels)
   sides <- lapply(seq_along(cells), function(k) `colnames<-`(p[, (seq_along(groups) - 1L) * length(cells) + k, drop = FALSE], groups))
   names(sides) <- cells
-  if (length(sides) == 2L && !all_levels) sides[2L] else sides
+  structure(if (length(sides) == 2L && !all_levels) sides[2L] else sides, bare = bare(asked$given))
 }
 
 # The draws of all pairs, a column each; `of`, `contrast` and `measure`.
 contrast_pairs <- function(sides, measure, among, reference, call, most = 50L) {
-  names <- check_names_of(among, "among", "what is compared", colnames(sides[[1L]]), call)
+  bare <- attr(sides, "bare")
+  named <- function(x) if (is.character(x)) ifelse(x %in% names(bare) & !x %in% bare, bare[x], x) else x
+  names <- check_names_of(named(among), "among", "what is compared", colnames(sides[[1L]]), call)
   if (length(names) < 2L || anyDuplicated(names)) stop_argument("among", "two or more different names", describe(among), call = call)
   if (length(names) > most) {
     stop_classed("argument", c("There are {length(names)} to compare, but the limit is {most}.", i = "Use {.arg among} to choose some of them."), call = call)
   }
   pairs <- if (is.null(reference)) utils::combn(names, 2L) else {
-    check_choice(reference, "reference", names, call = call)
+    reference <- check_choice(named(reference), "reference", names, call = call)
     rbind(setdiff(names, reference), reference)
   }
   draws <- lapply(sides, function(values) {
@@ -185,17 +191,26 @@ expressed <- function(fit, texts, call) {
   longest <- names[order(-nchar(names))]
   quoted <- paste0("(?<![\\w.\\[,])(", paste0("\\Q", longest, "\\E", collapse = "|"), ")(?![\\w.\\[])")
   known <- stats::setNames(as.list(as.data.frame(draws)), paste0(".v", seq_along(names)))
+  labels <- character()
   quotients <- TRUE # of positive numbers, all of them: they are compared with 1
   values <- vapply(texts, function(text) {
     at <- gregexpr(quoted, text, perl = TRUE)
     used <- regmatches(text, at)[[1L]]
     plain <- text
     regmatches(plain, at) <- list(paste0(".v", match(used, names)))
-    value <- evaluate_expression(plain, text, known, names, call)
-    quotients <<- quotients && is_quotient(plain) && all(value > 0)
-    value
+    read <- read_expression(plain, text, known, names, call)
+    labels <<- c(labels, if (read$compared) with_names(deparse1(read$expression), names) else text)
+    quotients <<- quotients && is_quotient(read$expression) && all(read$value > 0)
+    read$value
   }, numeric(nrow(draws)))
-  list(draws = matrix(values, nrow(draws)), of = rep("expression", length(texts)), contrast = texts, measure = "expression", quotients = quotients)
+  list(draws = matrix(values, nrow(draws)), of = rep("expression", length(texts)), contrast = labels, measure = "expression", quotients = quotients)
+}
+
+# a text with the names again
+with_names <- function(plain, names) {
+  at <- gregexpr("[.]v[0-9]+", plain)
+  regmatches(plain, at) <- list(names[as.integer(substring(regmatches(plain, at)[[1L]], 3L))])
+  plain
 }
 
 # cor[x,y] and cor[y,x] after what has cov[x,y], where there are none
@@ -212,13 +227,13 @@ with_correlations <- function(draws) {
   draws
 }
 
-is_quotient <- function(text) {
-  expression <- str2lang(text)
+is_quotient <- function(expression) {
   while (is.call(expression) && identical(expression[[1L]], quote(`(`))) expression <- expression[[2L]]
   is.call(expression) && identical(expression[[1L]], quote(`/`))
 }
 
-evaluate_expression <- function(plain, text, known, names, call) {
+# list(expression, value, compared): a comparison is read as the difference that is above 0 where it holds
+read_expression <- function(plain, text, known, names, call) {
   fault <- function(why) {
     stop_classed("argument", c("{.arg of} must be expressions in the variables of the fit, but {.val {shorten_text(text)}} is not.", x = why,
                                i = "Variables: {shorten_list(names, 12L)}."), call = call)
@@ -227,24 +242,30 @@ evaluate_expression <- function(plain, text, known, names, call) {
   if (length(parsed) != 1L) fault("It cannot be read.")
   expression <- parsed[[1L]]
   sign <- if (is.call(expression) && is.name(expression[[1L]])) as.character(expression[[1L]]) else ""
-  if (sign %in% c("=", "==", ">", ">=", "<", "<=") && length(expression) == 3L) {
-    expression <- call("-", call("(", expression[[2L]]), call("(", expression[[3L]]))
-    if (startsWith(sign, "<")) expression <- call("-", call("(", expression))
+  compared <- sign %in% c("=", "==", ">", ">=", "<", "<=") && length(expression) == 3L
+  if (compared) {
+    sides <- as.list(expression)[if (startsWith(sign, "<")) 3:2 else 2:3]
+    expression <- if (identical(sides[[2L]], 0)) sides[[1L]] else call("-", sides[[1L]], sides[[2L]])
   }
   strange <- setdiff(all.names(expression, functions = FALSE), c(names(known), "pi"))
   if (length(strange)) fault("It names {.var {strange}}, which {?is/are} not among the variables.")
   value <- tryCatch(eval(expression, known, asNamespace("stats")), error = function(e) NULL)
   if (!is.numeric(value) || length(value) != length(known[[1L]]) || anyNA(value)) fault("It gives no number for each draw.")
-  as.double(value)
+  list(expression = expression, value = as.double(value), compared = compared)
 }
 
 # ---- what it shows ------------------------------------------------------------------------------
 
-contrast_table <- function(found, level) {
+contrast_table <- function(found, level, fit) {
   ends <- draws_interval(found$draws, level)
-  above <- colMeans(found$draws > contrast_null(found))
+  beyond <- found$draws > contrast_null(found)
+  above <- colMeans(beyond)
+  error <- column_errors(beyond + 0, fit)
+  # all on one side: known up to one effective draw
+  error[above %in% c(0, 1)] <- (column_errors(found$draws, fit) / apply(found$draws, 2L, stats::sd))[above %in% c(0, 1)]^2
   data.frame(of = found$of, contrast = found$contrast, estimate = apply(found$draws, 2L, stats::median), sd = apply(found$draws, 2L, stats::sd),
-             lower = ends[1L, ], upper = ends[2L, ], p_above = above, p_direction = pmax(above, 1 - above), row.names = NULL)
+             lower = ends[1L, ], upper = ends[2L, ], p_above = above, p_direction = pmax(above, 1 - above), p_mcse = error,
+             row.names = NULL)
 }
 
 contrast_null <- function(x) if (x$measure %in% c("ratio", "odds_ratio") || isTRUE(x$quotients)) 1 else 0
@@ -267,7 +288,16 @@ print.noiseaware_contrast <- function(x, ...) {
   names(shown)[6L] <- sprintf("P(> %d)", contrast_null(x))
   print(if (one) shown[-1L] else shown, row.names = FALSE)
   if (nrow(x$table) > most) cat("... ", nrow(x$table) - most, " more, which as.data.frame() has\n", sep = "")
+  cat("\nMonte Carlo error of the probabilities: ", if (nrow(table) > 1L) "at most ", format_number(max(table$p_mcse), 1), "\n", sep = "")
   invisible(x)
+}
+
+#' @rdname contrast
+#' @exportS3Method generics::tidy
+tidy.noiseaware_contrast <- function(x, ...) {
+  check_no_dots(...)
+  data.frame(term = x$table$of, contrast = x$table$contrast, estimate = x$table$estimate, std.error = x$table$sd, conf.low = x$table$lower,
+             conf.high = x$table$upper)
 }
 
 #' @rdname contrast
@@ -284,24 +314,29 @@ plot.noiseaware_contrast <- function(x, ...) {
   check_no_dots(...)
   most <- 60L
   shown <- utils::head(x$table, most)
-  shown$row <- factor(shown$contrast, rev(unique(shown$contrast)))
-  shown$of <- factor(shown$of, unique(shown$of))
-  ratio <- contrast_null(x) == 1
+  # one comparison of several levels has a row for each of these, else each level has a panel
+  single <- x$measure != "expression" && length(unique(shown$contrast)) == 1L
+  row <- if (single) shown$of else shown$contrast
+  shown$row <- factor(row, rev(unique(row)))
+  # of another name than a column of the table: facets would have the order of its texts
+  shown$panel <- if (single) factor(1) else factor(shown$of, unique(shown$of))
   plot <- ggplot2::ggplot(shown, ggplot2::aes(y = .data$row)) +
     ggplot2::geom_vline(xintercept = contrast_null(x), colour = "grey60") +
     ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$row), linewidth = 0.7, colour = "grey45") +
     ggplot2::geom_point(ggplot2::aes(x = .data$estimate), size = 2.2) +
-    ggplot2::labs(x = contrast_axis(x), y = NULL, subtitle = sprintf("posterior medians with %s%% intervals", format_number(100 * x$level)),
+    ggplot2::labs(x = contrast_axis(x, single), y = NULL, subtitle = sprintf("posterior medians with %s%% intervals", format_number(100 * x$level)),
                   caption = left_out_caption(nrow(x$table) - most, FALSE, "comparisons")) +
-    (if (ratio) ggplot2::scale_x_log10() else scale_few_x()) +
+    (if (contrast_null(x) == 1) scale_log_x() else scale_few_x()) +
     ggplot2::scale_y_discrete(labels = row_labels) +
     theme_noiseaware() +
     theme_many_rows(shown)
-  if (nlevels(shown$of) > 1L) plot <- plot + ggplot2::facet_wrap(ggplot2::vars(.data$of))
+  if (nlevels(shown$panel) > 1L) plot <- plot + ggplot2::facet_wrap(ggplot2::vars(.data$panel)) + room_at_sides() else
+    if (nlevels(shown$row) < 5L) plot <- plot + ggplot2::theme(aspect.ratio = 0.1 + 0.1 * nlevels(shown$row)) # few rows would be lost in a square
   with_table(plot, x$table)
 }
 
-contrast_axis <- function(x) {
+contrast_axis <- function(x, single) {
+  if (single) return(paste0(x$table$contrast[1L], if (x$measure != "difference") " (log scale)"))
   one <- unique(x$table$of)
   what <- switch(x$measure, difference = "difference", ratio = "ratio (log scale)", odds_ratio = "odds ratio (log scale)", expression = "value")
   if (length(one) == 1L && x$measure != "expression") sub("( \\(|$)", paste0(" of ", one, "\\1"), what) else what

@@ -13,12 +13,33 @@ theme_without_y <- function() {
 
 scale_unit_x <- function() ggplot2::scale_x_continuous(breaks = c(0, 0.25, 0.5, 0.75, 1), labels = c("0", "0.25", "0.5", "0.75", "1"))
 
-scale_few_x <- function(...) ggplot2::scale_x_continuous(n.breaks = 4, guide = ggplot2::guide_axis(check.overlap = TRUE), ...)
+scale_few_x <- function(...) ggplot2::scale_x_continuous(breaks = few_breaks, guide = ggplot2::guide_axis(check.overlap = TRUE), ...)
+
+# at least three, whatever a narrow range leaves out
+few_breaks <- function(limits) {
+  for (count in 3:9) {
+    at <- pretty(limits, count)
+    at <- at[at >= limits[1L] & at <= limits[2L]]
+    if (length(at) >= 3L) break
+  }
+  at
+}
 
 # a log scale with a label at each value, if they are few
-scale_log_x <- function(values) {
+scale_log_x <- function(values = NULL) {
   values <- sort(unique(values))
-  ggplot2::scale_x_log10(breaks = if (length(values) <= 8L) values else ggplot2::waiver(), labels = format_number, guide = ggplot2::guide_axis(check.overlap = TRUE))
+  ggplot2::scale_x_log10(breaks = if (length(values) %in% 1:8) values else log_breaks, labels = format_number, guide = ggplot2::guide_axis(check.overlap = TRUE))
+}
+
+# powers of 10, with as many numbers between them as make three
+log_breaks <- function(limits) {
+  decades <- 10^(floor(log10(limits[1L])):ceiling(log10(limits[2L])))
+  for (steps in list(1, c(1, 3), c(1, 2, 5), 1:9)) {
+    at <- as.vector(outer(steps, decades))
+    at <- at[at >= limits[1L] & at <= limits[2L]]
+    if (length(at) >= 3L) return(at)
+  }
+  few_breaks(limits)
 }
 
 # colours that differ in print: as dark as they differ, with shapes and linetypes beside

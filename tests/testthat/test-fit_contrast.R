@@ -41,6 +41,13 @@ test_that("measures, references and choices are those that were asked for", {
   expect_identical(plot(found)$labels$x, "odds ratio of prob[yes] (log scale)")
 })
 
+# narrow intervals about 0, a third of what the first breaks would reach
+contrast_of_levels <- function(levels) {
+  pairs <- c("ward=x - ward=y", "ward=x - ward=z")
+  table <- data.frame(of = rep(paste0("smoke=", levels$smoke), each = 2), contrast = pairs, estimate = 0, sd = 0.1, lower = -0.4, upper = 0.45, p_above = 0.5)
+  structure(list(table = table, measure = "difference", quotients = NULL, level = 0.95), class = "noiseaware_contrast")
+}
+
 test_that("cells of a table are compared given others, or with each other", {
   cells <- as_release(c(20, 30, 12, 10, 25, 31), stat_counts(~ smoke:ward, list(smoke = c("no", "yes"), ward = c("x", "y", "z"))), mech_laplace(scale = 3), n = 130)
   table <- suppressMessages(sample_posterior(cells, model_table(), chains = 2, iter = 400, seed = 1))
@@ -52,7 +59,19 @@ test_that("cells of a table are compared given others, or with each other", {
   p <- posterior::as_draws_matrix(table$draws)
   between <- as.data.frame(contrast(table, ~ smoke:ward, among = c("smoke=no:ward=x", "smoke=yes:ward=z")))
   expect_equal(between$estimate, median(p[, 1] - p[, 6]))
-  expect_s3_class(plot(odds), "ggplot")
+  # panels in the order of the levels, with ticks enough; one comparison alone has rows
+  panels <- plot(contrast(table, ~ ward | smoke, all_levels = TRUE, among = c("yes", "no")))
+  expect_identical(levels(panels$layers[[2]]$data$row), c("ward=z", "ward=y", "ward=x"))
+  expect_identical(panels$labels$x, "smoke=yes - smoke=no")
+  levels <- list(smoke = c("never", "daily", "a bit"), ward = c("x", "y", "z"))
+  drawn <- ggplot2::ggplot_build(plot(contrast_of_levels(levels)))
+  expect_identical(as.character(drawn$layout$layout[[4]]), paste0("smoke=", levels$smoke))
+  for (panel in drawn$layout$panel_params) expect_gte(sum(!is.na(panel$x$breaks)), 3)
+  expect_identical(drawn$plot$labels$x, "difference")
+  # levels without their variable
+  expect_identical(contrast(table, ~ smoke | ward, among = c("z", "ward=x"), reference = "x"), contrast(table, ~ smoke | ward, among = c("ward=z", "ward=x"), reference = "ward=x"))
+  expect_identical(contrast(table, ~ ward, reference = "y"), contrast(table, ~ ward, reference = "ward=y"))
+  expect_error(contrast(table, ~ smoke | ward, among = c("z", "no")), class = "noiseaware_error_argument")
   # of two levels the second is shown, of more all
   second <- as.data.frame(contrast(table, ~ smoke | ward, "odds_ratio", reference = "ward=x"))
   expect_identical(second, `rownames<-`(subset(as.data.frame(odds), of == "smoke=yes"), NULL))
@@ -75,7 +94,10 @@ test_that("of sites with two levels the second is compared, and of a table each 
 test_that("expressions take names as they are printed", {
   texts <- c("prob[yes,north] - prob[yes,far west]", "log(prob[yes,south]) > -1", "(prob[yes,north] + prob[yes,south]) / 2 < 0.5", "prob[yes,north] = prob[yes,south]")
   found <- as.data.frame(contrast(fit, texts))
-  expect_identical(found$contrast, texts)
+  # what the number is, for comparisons
+  expect_identical(found$contrast, c(texts[1], "log(prob[yes,south]) - -1", "0.5 - (prob[yes,north] + prob[yes,south])/2", "prob[yes,north] - prob[yes,south]"))
+  expect_identical(as.data.frame(contrast(fit, c("prob[yes,north] > 0", "prob[yes,north] < 0")))[2:3],
+                   data.frame(contrast = c("prob[yes,north]", "0 - prob[yes,north]"), estimate = c(1, -1) * median(rate("north"))))
   expect_equal(found$estimate, c(median(rate("north") - rate("far west")), median(log(rate("south"))) + 1, 0.5 - median((rate("north") + rate("south")) / 2),
                                  median(rate("north") - rate("south"))))
   # a name within a name
@@ -104,6 +126,19 @@ test_that("what has no comparison is refused", {
   expect_error(contrast(together), class = "noiseaware_error_pool")
   expect_error(internal("check_measured")(c(-1, 1), "ratio", NULL), class = "noiseaware_error_argument")
   expect_error(internal("check_measured")(c(0.5, 1), "odds_ratio", NULL), class = "noiseaware_error_argument")
+})
+
+test_that("probabilities have Monte Carlo errors, and tidy() has broom's columns", {
+  found <- contrast(fit)
+  table <- as.data.frame(found)
+  draws <- posterior::extract_variable_matrix(posterior::as_draws(found), "north - south")
+  expect_equal(table$p_mcse[1], as.double(posterior::mcse_mean(draws > 0 | FALSE)))
+  expect_match(capture.output(print(found)), sprintf("Monte Carlo error of the probabilities: at most %.1g", max(table$p_mcse)), fixed = TRUE, all = FALSE)
+  expect_equal(as.data.frame(contrast(fit, "prob[yes,south] + 2"))$p_mcse, 1 / as.double(posterior::ess_mean(posterior::extract_variable_matrix(fit$draws, "prob[yes,south]"))))
+  skip_if_not_installed("generics")
+  tidied <- generics::tidy(found)
+  expect_named(tidied, c("term", "contrast", "estimate", "std.error", "conf.low", "conf.high"))
+  expect_identical(unname(as.list(tidied)), unname(as.list(table[c("of", "contrast", "estimate", "sd", "lower", "upper")])))
 })
 
 test_that("emmeans's generic finds the same method", {
