@@ -4,7 +4,7 @@
 #'
 #' @param x A fit from [sample_posterior()].
 #' @param type What to show.
-#'   * `"intervals"`, the default: posterior medians with intervals. Light bars behind them show the prior's intervals, cut off at `<` or `>` if they are much
+#'   * `"intervals"`, the default unless `"table"` is: posterior medians with intervals. Light bars behind them show the prior's intervals, cut off at `<` or `>` if they are much
 #'     wider. Fits with a parameter for each site or group have none.
 #'   * `"areas"`: densities with intervals. `"pairs"`: scatter plots of pairs of variables; long names are numbered. `"trace"` and `"density"` (bayesplot): each chain.
 #'   * `"predictive"`: the expected response and a new record's response over the public range, or the levels, of one covariate. Other numeric covariates are
@@ -14,7 +14,7 @@
 #'   * `"denoised"`: the posterior of the first 40 confidential numbers from [denoise()], as distances from the published numbers in standard deviations of the
 #'     noise. Open points mark hidden numbers, relative to their posterior mean and sd.
 #'   * `"table"`: a margin of a [model_table()] by method `"collapse"`. Each cell shows the posterior mean of its count plus or minus its standard deviation
-#'     and, if the margin was released, the published number below.
+#'     and, if the margin was released, the published number below. The default for tables of two or three variables, unless `variables` are named.
 #'   * `"mosaic"`: a margin of two variables as rectangles. Each column is as wide as the share of a level of the first variable. The rectangles in it are as high as
 #'     the shares of the second variable among these records. Labels are these shares and their posterior sd.
 #'   * `"survival"`: survival curves of [model_survival()], or of a life table. `"shrinkage"` and `"curve"`, for several sites or groups: see [site_view].
@@ -55,7 +55,9 @@
 #' @export
 plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trace", "density", "predictive", "prior", "denoised", "table", "mosaic", "survival"),
                                 variables = NULL, covariate = NULL, level = 0.95, margin = NULL, percent = FALSE, text_size = 3, times = NULL, ...) {
-  type <- if (missing(type)) "intervals" else check_choice(type, "type", eval(formals(plot.noiseaware_fit)$type))
+  check_chosen_by(names(list(...)))
+  as_table <- missing(type) && ...length() == 0L && is.null(variables) && shows_table(x)
+  type <- if (as_table) "table" else if (missing(type)) "intervals" else check_choice(type, "type", eval(formals(plot.noiseaware_fit)$type))
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (!type %in% c("intervals", "areas", "trace", "density")) check_no_dots(...)
   most <- switch(type, pairs = 8L, prior = , trace = , density = 16L)
@@ -72,6 +74,12 @@ plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trac
     intervals = plot_intervals(draws, level, prior_intervals(x, shown, level), ...),
     areas = plot_areas(draws, level, ...),
     pairs = plot_pairs(draws))
+}
+
+# bayesplot's own choices of variables do not know which there are
+check_chosen_by <- function(names, call = caller_env()) {
+  other <- intersect(names, c("pars", "regex_pars", "parm"))
+  if (length(other)) stop_classed("argument", c("{.arg {other[1L]}} is not an argument here.", i = "{.arg variables} has the names of the variables to show."), call = call)
 }
 
 first_variables <- function(variables, most) {

@@ -34,6 +34,13 @@ plot_table <- function(fit, margin = NULL, level = 0.95, percent = FALSE, text_s
   with_table(plot, table)
 }
 
+# a table whose counts were kept, with as many variables as a picture has room for
+shows_table <- function(fit) {
+  variables <- names(fit$bound$levels)
+  kept <- inherits(fit$bound, "bound_table") && !inherits(fit$bound, "bound_survival") && !inherits(fit, "noiseaware_pool") && !is.null(fit$chains[[1L]]$table)
+  kept && length(variables) %in% 2:3 && !is.null(margin_nodes(list(variables), fit$bound))
+}
+
 format_count <- function(x) format(ifelse(abs(x) < 9.95, round(x, 1), round(x)), big.mark = ",", decimal.mark = ".", trim = TRUE, drop0trailing = TRUE)
 
 # Widths of columns are shares of the first variable's levels, heights shares of the second one's among them.

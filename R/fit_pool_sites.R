@@ -99,7 +99,10 @@ site_draws <- function(fit, site, sites = NULL, seed = NULL) {
 shrinkage_table <- function(fit, parameter, level, alone, call = caller_env()) {
   check_sites_fit(fit, call)
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
-  if (fit$pool %in% c("none", "separate")) stop_classed("pool", "{.arg fit} has sites that are not pooled: {.code pool = \"none\"}.", call = call)
+  if (fit$pool %in% c("none", "separate")) {
+    stop_classed("pool", c("{.arg fit} has {if (is_of_groups(fit)) 'groups' else 'sites'} that are not pooled: {.code pool = \"none\"}.",
+                           i = "{.code plot(fit)} shows their estimates; {.code pool = \"partial\"} in {.fn sample_posterior} pools them."), call = call)
+  }
   pooled <- parameter_of_sites(fit, parameter, call)
   if (!is.null(alone)) check_alone(alone, fit, call)
   by_itself <- if (is.null(alone) && moves_rates(fit) && !isTRUE(fit$problem$sized)) rates_alone(fit, level, pooled$name) else {

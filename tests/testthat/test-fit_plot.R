@@ -189,6 +189,9 @@ test_that("what cannot be drawn is refused", {
                      predictive_data(fit, level = 1), predictive_data(1))) {
     expect_error(eval(call), class = "noiseaware_error_argument", label = deparse(call))
   }
+  for (other in c("pars", "regex_pars", "parm")) {
+    expect_error(do.call(plot, stats::setNames(list(fit, "x"), c("x", other))), "`variables` has the names", class = "noiseaware_error_argument")
+  }
   alone <- sample_posterior(as_release(c(3, 4), stat_crossprod(y ~ 1, bounds = list(y = c(-6, 6))), mech_laplace(epsilon = 1), 20), model_lm(), chains = 1, iter = 20, seed = 1)
   expect_error(predictive_data(alone), "no covariate", class = "noiseaware_error_argument")
   counts <- sample_posterior(as_release(c(3, 4), stat_counts(~ g, levels = list(g = c("a", "b"))), mech_laplace(epsilon = 1), 7), model_bernoulli(), chains = 1, iter = 20, seed = 1)

@@ -46,6 +46,17 @@ test_that("tiles show each cell once, of one to three variables", {
   refusals("argument", expression(plot(fit, "table", margin = ~ x, level = 1), plot(fit, "table", margin = ~ x, percent = 2), plot(fit, "table", text_size = -1)))
 })
 
+test_that("tables of two or three variables are drawn as such, unless something else is asked for", {
+  fit <- margins_fit()
+  expect_identical(plot(fit)$data, table_data(fit, NULL, 0.95))
+  variables <- posterior::variables(fit$draws)
+  expect_identical(as.character(plot(fit, "intervals")$data$parameter), setdiff(variables, internal("mirrored")(internal("parameter_matrix")(fit))))
+  expect_identical(as.character(plot(fit, variables = variables[1:2])$data$parameter), variables[1:2])
+  one <- as_release(c(30, 70), stat_counts(~ x, levels3["x"]), mech_laplace(scale = 1), n = 100)
+  one <- suppressWarnings(suppressMessages(sample_posterior(one, model_table(), chains = 1, iter = 100, seed = 1)))
+  expect_identical(as.character(plot(one)$data$parameter), "prob[x=b]")
+})
+
 test_that("many levels are rows, whichever variable has them", {
   levels <- list(x = binary, y = paste0("l", 1:8))
   axes <- function(margin, levels) {
