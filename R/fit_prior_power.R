@@ -141,25 +141,37 @@ ridge_of <- function(z, lp) {
 # ---- what is said --------------------------------------------------------------------
 
 tell_decided <- function(fit) {
-  if (length(decided_names(fit)) == 0L) return(invisible())
-  cli::cli_inform(c(escape_braces(decided_line(fit)), i = escape_braces(blame_line(fit)),
-                    i = "{.fn rstantools::prior_summary} shows the prior, and {.fn design} predicts the precision of a release."),
-                  class = "noiseaware_message_prior")
+  line <- decided_line(fit)
+  if (is.null(line)) return(invisible())
+  cli::cli_inform(c(escape_braces(line), i = "The printed fit says more, and {.fn rstantools::prior_summary} shows the prior."), class = "noiseaware_message_prior")
 }
 
 decided_names <- function(fit) union(fit$decided, attr(fit$decided, "together"))
 
-# what the prior decides by itself, and in combination: one name is no combination
-decided_words <- function(fit, most) {
+# what the prior decides by itself; one name is no combination
+decided_alone <- function(fit) {
   together <- attr(fit$decided, "together")
-  alone <- union(fit$decided, if (length(together) == 1L) together)
-  c(if (length(alone)) shorten_list(alone, most), if (length(together) > 1L) paste("a combination of", shorten_list(together, 5L)))
+  union(fit$decided, if (length(together) == 1L) together)
 }
 
-decided_line <- function(fit) {
-  paste0("The prior strongly influences ", paste(decided_words(fit, 8L), collapse = ", and "),
-         ": a slightly weaker or stronger prior moves ", if (length(decided_names(fit)) == 1L) "it by more than a tenth of its posterior sd." else
-           "each by more than a tenth of its posterior sd.")
+# Parameters that are asked about, coefficients first: not what a model needs besides, which the print has.
+asked_about <- function(fit, names) {
+  coefficients <- if (!is.null(fit$bound)) coefficient_terms(fit)
+  besides <- c("censored", "concentration", "shape", "df", "cv", "base", if (length(coefficients)) c("mean", "cov", "prob"))
+  asked <- names[!sub("\\[.*", "", names) %in% besides | names %in% coefficients]
+  asked[order(!asked %in% coefficients, asked == "(Intercept)")]
+}
+
+# for a message: at most three names; of a combination, only if no parameter is influenced by itself. NULL if none is asked about
+decided_line <- function(fit, most = 3L) {
+  found <- decided_alone(fit)
+  alone <- length(asked_about(fit, found)) > 0L
+  if (!alone) found <- attr(fit$decided, "together")
+  named <- utils::head(asked_about(fit, found), most)
+  if (length(named) == 0L) return(NULL)
+  more <- length(found) - length(named)
+  paste0("The prior strongly influences ", if (!alone) "a combination of ", paste(named, collapse = ", "), if (more > 0L) paste(" and", more, "more"),
+         ": a slightly weaker or stronger prior moves ", if (alone && length(found) > 1L) "each" else "it", " by more than a tenth of its posterior sd.")
 }
 
 # The total with the most noise for what it can be, where totals differ in that.
@@ -184,4 +196,9 @@ relative_noise <- function(release) {
 }
 
 # for a print
-decided_lines <- function(fit) paste0(rep("  prior      strongly influences ", length(decided_names(fit)) > 0L), decided_words(fit, 5L))
+decided_lines <- function(fit) {
+  alone <- decided_alone(fit)
+  together <- setdiff(attr(fit$decided, "together"), alone)
+  said <- c(if (length(alone)) shorten_list(alone, 5L), if (length(together)) paste("a combination of", shorten_list(together, 5L)))
+  if (length(said)) c(paste0("  prior      strongly influences ", said), paste0("             ", blame_line(fit), recycle0 = TRUE))
+}

@@ -71,12 +71,22 @@ test_that("what the prior decides is said, when sampled, in the print and the re
 })
 
 test_that("one parameter is no combination, and is named once", {
-  line <- function(...) internal("decided_line")(list(decided = structure(...)))
+  line <- function(..., bound = NULL) internal("decided_line")(list(decided = structure(...), bound = bound))
   print_lines <- function(...) internal("decided_lines")(list(decided = structure(...)))
   expect_match(line("sd"), "influences sd: a slightly weaker or stronger prior moves it by more than a tenth of its posterior sd.", fixed = TRUE)
   expect_match(line("sd", together = "mean"), "influences sd, mean: a slightly weaker or stronger prior moves each by", fixed = TRUE)
   expect_match(line("sd", together = "sd"), "influences sd: a slightly weaker or stronger prior moves it", fixed = TRUE)
-  expect_match(line("sd", together = c("a", "b")), "influences sd, and a combination of a, b: ", fixed = TRUE)
+  expect_match(line(character(), together = c("a", "b")), "influences a combination of a, b: a slightly weaker or stronger prior moves it by", fixed = TRUE)
+  # at most three names, what is asked about first; the print has the combination
+  expect_match(line("sd", together = c("a", "b")), "influences sd: a slightly", fixed = TRUE)
+  expect_identical(print_lines("sd", together = c("a", "b")), paste0("  prior      strongly influences ", c("sd", "a combination of a, b")))
+  expect_match(line(c("shape", letters[1:4])), "influences a, b, c and 2 more: a slightly weaker or stronger prior moves each by", fixed = TRUE)
+  expect_null(line(c("shape", "censored[0,90)", "concentration")))
+  st <- stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1)))
+  bound <- internal("bind_model")(model_lm(), st)
+  regression <- structure(list(decided = c("cov[x,x]", "(Intercept)", "sigma", "x"), bound = bound, draws = posterior::as_draws_array(
+    matrix(0, 2, 4, dimnames = list(NULL, c("(Intercept)", "x", "sigma", "cov[x,x]"))))), class = "noiseaware_fit")
+  expect_match(internal("decided_line")(regression), "influences x, (Intercept), sigma and 1 more: ", fixed = TRUE)
   expect_identical(print_lines(character(), together = c("a", "b")), "  prior      strongly influences a combination of a, b")
   expect_length(print_lines(character()), 0L)
 })
@@ -94,8 +104,8 @@ test_that("the total to blame is named where totals differ", {
   st <- stat_sums(~ x + I(x^2), list(x = c(0, 100)), rescale = FALSE)
   rel <- as_release(c(2500, 150000), st, mech_laplace(epsilon = 1), 50)
   said <- "noiseaware_message_prior"
-  expect_message(quietly(sample_posterior(rel, model_normal(), chains = 2, iter = 1000, seed = 1)), "noisiest total is x, with 100 times as much noise as x\\^2",
-                 class = said)
+  expect_message(fit <- quietly(sample_posterior(rel, model_normal(), chains = 2, iter = 1000, seed = 1)), class = said)
+  expect_output(print(fit), "noisiest total is x, with 100 times as much noise as x\\^2")
   noise <- internal("relative_noise")(rel)
   expect_equal(unname(noise), sqrt(2) * 10100 / c(100, 10000))
   # exact components have none
