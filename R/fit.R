@@ -22,7 +22,8 @@
 #'
 #' @param object,x A fit from [sample_posterior()].
 #' @param parm Names or numbers of variables; by default those of `variables`.
-#' @param level,prob Probability inside the interval, under either name. If given, `summary()` shows the ends of this interval instead of `q5` and `q95`.
+#' @param level,prob Probability inside the interval, under either name. `summary()` shows its ends, such as
+#'   `q2.5` and `q97.5`; with summary functions of your own, only if it is given.
 #' @param variables `"coefficients"`, if the model has any, or `"all"`.
 #' @param measure,margin For table models: the measure that `coef()` reports instead of the parameters, see [table_measures()].
 #' @param ... Summary functions for `summary()`, as in [posterior::summarise_draws()]. Must be empty for `confint()`.
@@ -55,9 +56,10 @@
 #'   * `noiseaware_warning_depth`: a trajectory reached the maximum length (1,024 steps). [acceptance()] counts both kinds of trajectories, chain by chain.
 #'   * `noiseaware_message_prior`, a message: the prior strongly influences some parameters, or a combination of several that no single parameter shows. The
 #'     check raises the prior's density to the powers 0.8 and 1.25 (power-scaling, Kallioinen et al. 2024). It reports parameters with a mean, or a squared
-#'     distance from the middle, that moves by more than a tenth of its standard deviation. Typical causes are much noise, or fewer published numbers than
-#'     unknown parameters. Another cause is a mean many standard deviations from the middle of wide bounds, on which `prior_nig()` and `prior_niw()` put little
-#'     mass: the variance is then overestimated. If totals differ in their noise relative to their range, the message names the noisiest. Fits of several sites
+#'     distance from the middle, that moves by more than a tenth of its standard deviation. The message names up to three, coefficients first. The printed fit
+#'     has the others, which include parameters that are rarely of interest, such as the distribution of covariates; these alone give no message. Typical causes
+#'     are much noise, or fewer published numbers than unknown parameters. Another cause is a mean many standard deviations from the middle of wide bounds, on which `prior_nig()` and `prior_niw()` put little
+#'     mass: the variance is then overestimated. If totals differ in their noise relative to their range, the printed fit names the noisiest. Fits of several sites
 #'     (for the parameters that they share) and of groups give this message as well.
 #'   * `noiseaware_message_size`, a message: the number of records is not known, and no published number is a size ([stat_size()], a margin of counts). Totals
 #'     inform n only through their ratios, so the priors of means and variances matter. The message gives the interval of n and the parameters that n is
@@ -139,6 +141,7 @@ summary.noiseaware_fit <- function(object, ..., level = NULL, prob = level) {
                                x = "{.arg {names(strange)[1L] %||% 'One'}} is {describe(strange[[1L]])}.",
                                i = "{.arg level} is the probability inside the interval."))
   }
+  if (is.null(prob) && !length(measures)) prob <- 0.95
   if (!is.null(prob)) {
     prob <- check_number(prob, if (is.null(level)) "prob" else "level", "a number between 0 and 1", 0, 1, strict = TRUE)
     tails <- c((1 - prob) / 2, (1 + prob) / 2)
@@ -233,7 +236,7 @@ print.noiseaware_fit <- function(x, ...) {
   cat("<posterior> ", describe_model(x$bound), "\n\n", sep = "")
   table <- printed_summary(x$draws)
   of_cells <- isTRUE(x$bound$dependent) & is_of_cells(table$variable)
-  print_summary(table[!of_cells, ])
+  print_summary(with_medians(table[!of_cells, ], x$draws))
   if (any(of_cells)) cat(sprintf("(%d of the cross-table of factors: summary())
 ", sum(of_cells)))
   cat("", fit_lines(x), sep = "\n")
@@ -268,7 +271,7 @@ fit_lines <- function(fit) {
     decided_lines(fit),
     tail_line(fit),
     if (only_quantiles(fit)) "  shape      only quantiles were released: everything else, such as the mean, relies on the model's distribution",
-    if (lacks_squares(fit)) "  spread     only means or sums were released: the spread of the records is known only from the prior of sd and the bounds",
+    spread_line(fit),
     clamping_lines(fit),
     shape_lines(fit),
     independence_line(fit$bound),
@@ -279,11 +282,26 @@ fit_lines <- function(fit) {
 # Of normal draws the standard deviation would be the 95% interval's length by 3.92; a few draws far out decide it where it is so much more.
 heavy_tailed <- 1.5
 
-tail_line <- function(fit) {
-  draws <- parameter_matrix(fit)
+heavy_variables <- function(draws) {
+  draws <- posterior::as_draws_matrix(draws)
   ends <- draws_quantiles(draws, c(0.025, 0.975))
-  heavy <- colnames(draws)[which(apply(draws, 2L, stats::sd) > heavy_tailed * (ends[2L, ] - ends[1L, ]) / 3.92)]
-  if (length(heavy)) paste0("  tails      heavy: means and standard deviations of ", shorten_list(heavy, 5L), " are unreliable, medians and intervals are not")
+  posterior::variables(draws)[which(apply(draws, 2L, stats::sd) > heavy_tailed * (ends[2L, ] - ends[1L, ]) / 3.92)]
+}
+
+tail_line <- function(fit) {
+  heavy <- heavy_variables(fit$draws)
+  if (length(heavy)) paste0("  tails      heavy: means and standard deviations of ", shorten_list(heavy, 5L), " are unreliable; * marks medians and mads instead")
+}
+
+# a table to be shown, with median and mad in place of an unreliable mean and sd
+with_medians <- function(table, draws) {
+  heavy <- intersect(table$variable, heavy_variables(draws))
+  at <- match(heavy, table$variable)
+  values <- posterior::as_draws_matrix(draws)[, heavy, drop = FALSE]
+  table$mean[at] <- apply(values, 2L, stats::median)
+  table$sd[at] <- apply(values, 2L, stats::mad)
+  table$variable[at] <- paste0(heavy, rep("*", length(heavy)))
+  table
 }
 
 #' @export
@@ -445,9 +463,16 @@ only_quantiles <- function(fit) {
 
 # An unknown standard deviation, without any number that depends on how much records vary
 lacks_squares <- function(fit) {
-  if (!inherits(fit$bound, "bound_normal") || !"sd" %in% fit$bound$parameters || is.null(fit$release)) return(FALSE)
-  all(vapply(release_parts(fit$release), function(part) {
+  # of sites that are partially pooled, the normal model is a regression
+  normal <- inherits(fit$bound, "bound_normal") || inherits(fit$bound, "bound_lm") && nrow(covariate_columns(fit$bound)) == 0L
+  if (!normal || !any(c("sd", "sigma") %in% fit$bound$parameters) || is.null(fit$release)) return(FALSE)
+  releases <- if (inherits(fit, "noiseaware_pool")) fit$release else list(fit$release)
+  all(vapply(unlist(lapply(releases, release_parts), recursive = FALSE), function(part) {
     whole <- if (inherits(part$statistic, "stat_linear")) part$statistic$statistic else part$statistic
     whole$name == "size" || whole$name == "sums" && all(rowSums(whole$powers) == 1)
   }, TRUE))
+}
+
+spread_line <- function(fit) {
+  if (lacks_squares(fit)) "  spread     only means or sums were released: the spread of the records is known only from the prior of sd and the bounds"
 }

@@ -178,8 +178,10 @@ clamping_lines <- function(fit) {
   if (nrow(found) == 0L) {
     ratio <- exp(max(abs(log(fit$clamping$table$ratio)), 0, na.rm = TRUE))
     if (ratio <= about_ratio) return("  clamping   the answer is about the same if no record lies outside the bounds")
-    return(sprintf("  clamping   if no record lies outside the bounds, means are about the same, and 90%% intervals differ in length by a factor of up to %s",
-                   format_number(ratio, 2)))
+    return(c(sprintf("  clamping   if no record lies outside the bounds, means are about the same, and 90%% intervals differ in length by a factor of up to %s",
+                     format_number(ratio, 2)), natural_line))
   }
-  answer_lines("clamping", found, outside_or_not)
+  c(answer_lines("clamping", found, outside_or_not), natural_line)
 }
+
+natural_line <- "             if the bounds are natural limits, fit declare_outside(release, \"none\")"

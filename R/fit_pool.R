@@ -214,7 +214,7 @@ print.noiseaware_pool <- function(x, ...) {
   cat("<posterior> ", describe_model(x$bound), ", ", format_size(length(x$release)), if (is_of_groups(x)) " group" else " site",
       if (length(x$release) > 1L) "s", if (is_of_groups(x)) c(" by ", x$problem$groups$variable), "\n\n", sep = "")
   table <- printed_summary(exactly(x$draws, without_copies(x)))
-  print_summary(table)
+  print_summary(with_medians(table, x$draws))
   cat("", pool_fit_lines(x), sep = "\n")
   if (x$pool != "none") mixing_marks(x, table)
   invisible(x)
@@ -232,7 +232,7 @@ pool_fit_lines <- function(x) {
     if (is_centred_spread(x)) "  sd, cor    with covariates at the middle of their bounds; lme4::VarCorr() gives them with covariates at 0",
     if (isTRUE(x$problem$sized)) size_line(x) else if (length(unsized_sites(x$release))) unsized_line(x),
     paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
-    decided_lines(x), clamping_lines(x), contextual_lines(x), engine_lines(engine, x))
+    decided_lines(x), tail_line(x), spread_line(x), clamping_lines(x), contextual_lines(x), engine_lines(engine, x))
 }
 
 # Do slopes vary that make the spread of the intercept depend on where covariates are?

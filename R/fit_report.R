@@ -179,9 +179,7 @@ trajectory_words <- function(fit) {
   if (moved && counts$divergent == 0 && counts$deepest == 0) "No trajectory of Hamiltonian Monte Carlo diverged or had to be cut short."
 }
 
-prior_words <- function(fit) {
-  if (length(decided_names(fit))) decided_line(fit)
-}
+prior_words <- function(fit) decided_line(fit)
 
 # Paragraphs that a methods section and the results can quote.
 methods_words <- function(fit, table = printed_summary(fit$draws)) {
@@ -217,14 +215,15 @@ priors_sentence <- function(fit) {
   paste0(" Priors were ", shorten_list(paste(vapply(alike, shorten_list, "", 3L), names(alike)), 8L), ".")
 }
 
-# Posterior means and intervals of what the fit is about, at most eight
+# Posterior means and intervals of what the fit is about, at most eight; medians where means are unreliable
 results_words <- function(fit) {
   shown <- plot_variables(fit, NULL)
   draws <- posterior::as_draws_matrix(fit$draws)[, shown, drop = FALSE]
   ends <- draws_interval(draws, 0.95)
-  numbers <- without_traces(as.data.frame(cbind(colMeans(draws), t(ends))), shown)
+  heavy <- any(shown %in% heavy_variables(fit$draws))
+  numbers <- without_traces(as.data.frame(cbind(if (heavy) apply(draws, 2L, stats::median) else colMeans(draws), t(ends))), shown)
   line <- do.call(sprintf, c("%s %s (%s to %s)", list(shown), lapply(numbers, format_number, 3)))
-  paste0("Posterior means, with 95% intervals that account for the noise of the release: ", shorten_list(line, 8L), ".")
+  paste0("Posterior ", if (heavy) "medians" else "means", ", with 95% intervals that account for the noise of the release: ", shorten_list(line, 8L), ".")
 }
 
 method_sentence <- function(fit, pooled) {

@@ -80,6 +80,19 @@ test_that("heavy tails are told in print, normal ones are not", {
   expect_null(line(fit_with(mean = at, sd = exp(at))))
   expect_match(line(fit_with(mean = at, sd = qcauchy(ppoints(4000)))), "means and standard deviations of sd are unreliable")
   expect_null(line(fit_with(mean = rep(1, 4000))))
+  # which the table then has medians and mads of
+  heavy <- fit_with(mean = at + 3, sd = qcauchy(ppoints(4000)) + 5)
+  table <- data.frame(variable = c("mean", "sd"), mean = c(3, 1e6), sd = c(1, 1e9))
+  expect_equal(internal("with_medians")(table, heavy$draws), data.frame(variable = c("mean", "sd*"), mean = c(3, 5), sd = c(1, stats::mad(heavy$draws[, , 2]))))
+  expect_identical(internal("with_medians")(table[1, ], heavy$draws), table[1, ])
+})
+
+test_that("summary() has the ends of confint(), unless others are asked for", {
+  table <- summary(suppressWarnings(sample_posterior(rel, model_lm(), method = "clt", chains = 2, iter = 400, seed = 1)))
+  expect_identical(names(table), c("variable", "mean", "median", "sd", "mad", "q2.5", "q97.5", "rhat", "ess_bulk", "ess_tail"))
+  fit <- suppressWarnings(sample_posterior(rel, model_lm(), method = "clt", chains = 2, iter = 400, seed = 1))
+  expect_identical(unname(as.matrix(as.data.frame(table[c("q2.5", "q97.5")]))), unname(confint(fit, variables = "all")))
+  expect_identical(names(suppressWarnings(summary(fit, "mean"))), c("variable", "mean"))
 })
 
 test_that("R's compiler is paused while a fit runs, but for users' functions, and is set back", {

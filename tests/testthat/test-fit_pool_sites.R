@@ -98,6 +98,18 @@ test_that("the parameters of one site, and of a new one", {
   expect_gt(ks.test(c(away), pnorm)$p.value, 1e-6)
 })
 
+test_that("a pool of means says what the spread of records rests on, and marks heavy tails", {
+  means <- stat_means(stat_sums(~ x, list(x = c(0, 10))), 50)
+  one <- function(mean) as_release(c("mean(x)" = mean), means, mech_laplace(scale = 0.1), 50)
+  sites <- list(a = one(3), b = one(4), c = one(5))
+  for (pool in c("complete", "partial")) {
+    fit <- suppressMessages(suppressWarnings(sample_posterior(sites, model_normal(), pool = pool, chains = 2, iter = 400, seed = 1)))
+    expect_output(print(fit), "  spread     only means or sums were released", fixed = TRUE)
+    fit$draws[, , "sd"] <- qcauchy(ppoints(length(fit$draws[, , "sd"])))
+    expect_output(print(fit), " sd[*] .*means and standard deviations of .*sd.* are unreliable; [*] marks medians and mads instead")
+  }
+})
+
 test_that("what sites cannot be asked is refused", {
   skip_on_cran()
   sites <- four_sites()[1:2]
