@@ -317,6 +317,7 @@ describe_model.bound_student <- function(bound) paste0("linear regression ", cal
 print_summary <- function(table, most = 40L) {
   more <- nrow(table) - most
   table <- utils::head(table, most)
+  table[2:5] <- without_traces(table[2:5], table$variable)
   shown <- data.frame(variable = table$variable,
                       lapply(table[c("mean", "sd", "q2.5", "q97.5")], function(v) formatC(v, digits = 4, format = "g", flag = "#")),
                       rhat = formatC(table$rhat, digits = 3, format = "f"),

@@ -97,6 +97,9 @@ test_that("the paragraph has bounds of numbers alone, equal priors once, and 0 f
 test_that("shares of next to nothing are 0, other numbers stay", {
   rows <- data.frame(mean = c(3e-3, 3e-9, 2), lower = c(3e-10, 1e-9, 1e-6), upper = c(2e-2, 8e-9, 1e6))
   expect_identical(unlist(internal("without_traces")(rows, c("prob[a]", "prob[b]", "sigma"))$lower), c(0, 1e-9, 1e-6))
+  # in a print as well
+  table <- data.frame(variable = "prob[a]", mean = 3e-3, sd = 1e-3, q2.5 = 3e-10, q97.5 = 2e-2, rhat = 1, ess_bulk = 900, ess_tail = 900)
+  expect_output(internal("print_summary")(table), " 0.003000 0.001000 0.000 0.02000 ")
 })
 
 test_that("the comparison with records names what the fit has", {
