@@ -57,10 +57,10 @@
 #'   * `noiseaware_message_prior`, a message: the prior strongly influences some parameters, or a combination of several that no single parameter shows. The
 #'     check raises the prior's density to the powers 0.8 and 1.25 (power-scaling, Kallioinen et al. 2024). It reports parameters with a mean, or a squared
 #'     distance from the middle, that moves by more than a tenth of its standard deviation. The message names up to three, coefficients first. The printed fit
-#'     has the others, which include parameters that are rarely of interest, such as the distribution of covariates; these alone give no message. Typical causes
-#'     are much noise, or fewer published numbers than unknown parameters. Another cause is a mean many standard deviations from the middle of wide bounds, on which `prior_nig()` and `prior_niw()` put little
-#'     mass: the variance is then overestimated. If totals differ in their noise relative to their range, the printed fit names the noisiest. Fits of several sites
-#'     (for the parameters that they share) and of groups give this message as well.
+#'     also has parameters that are rarely of interest, such as those of the covariates' distribution, which alone give no message. Typical causes are much
+#'     noise, or fewer published numbers than unknown parameters. Another cause is a mean many standard deviations from the middle of wide bounds, on which
+#'     `prior_nig()` and `prior_niw()` put little mass: the variance is then overestimated. If totals differ in their noise relative to their range, the
+#'     printed fit names the noisiest. Fits of several sites (for the parameters that they share) and of groups give this message as well.
 #'   * `noiseaware_message_size`, a message: the number of records is not known, and no published number is a size ([stat_size()], a margin of counts). Totals
 #'     inform n only through their ratios, so the priors of means and variances matter. The message gives the interval of n and the parameters that n is
 #'     correlated with.
@@ -203,18 +203,6 @@ confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, variables 
 #' @export
 nobs.noiseaware_fit <- function(object, ...) if (is.null(object$release)) object$info$n else object$release$n %||% NA_real_
 
-# log hazard ratios are coefficients of a model without a response
-has_coefficients <- function(bound) !is.null(response_of(bound)) || inherits(bound, "bound_survival") && length(bound$coefficients) > 0L
-
-# the variables of a fit that are coefficients, those of its sites with them; NULL where there are none
-coefficient_terms <- function(fit) {
-  if (!has_coefficients(fit$bound)) return(NULL)
-  names <- posterior::variables(fit$draws)
-  own <- coefficients_of(fit$bound)
-  found <- names[names %in% c(own, if (inherits(fit, "noiseaware_pool")) outer(own, names(fit$release), site_variables))]
-  if (length(found)) found
-}
-
 # of a regression its coefficients, else all of the model's parameters
 coefficient_draws <- function(fit, call = caller_env()) {
   if (inherits(fit, "noiseaware_pool") && fit$pool != "complete") {
@@ -279,29 +267,9 @@ fit_lines <- function(fit) {
     if (isTRUE(fit$info$projected)) "  totals     impossible as published; moved to the nearest valid ones")
 }
 
-# Of normal draws the standard deviation would be the 95% interval's length by 3.92; a few draws far out decide it where it is so much more.
-heavy_tailed <- 1.5
-
-heavy_variables <- function(draws) {
-  draws <- posterior::as_draws_matrix(draws)
-  ends <- draws_quantiles(draws, c(0.025, 0.975))
-  posterior::variables(draws)[which(apply(draws, 2L, stats::sd) > heavy_tailed * (ends[2L, ] - ends[1L, ]) / 3.92)]
-}
-
 tail_line <- function(fit) {
   heavy <- heavy_variables(fit$draws)
   if (length(heavy)) paste0("  tails      heavy: means and standard deviations of ", shorten_list(heavy, 5L), " are unreliable; * marks medians and mads instead")
-}
-
-# a table to be shown, with median and mad in place of an unreliable mean and sd
-with_medians <- function(table, draws) {
-  heavy <- intersect(table$variable, heavy_variables(draws))
-  at <- match(heavy, table$variable)
-  values <- posterior::as_draws_matrix(draws)[, heavy, drop = FALSE]
-  table$mean[at] <- apply(values, 2L, stats::median)
-  table$sd[at] <- apply(values, 2L, stats::mad)
-  table$variable[at] <- paste0(heavy, rep("*", length(heavy)))
-  table
 }
 
 #' @export

@@ -97,7 +97,8 @@ contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", a
   }
   remind_troubles(object)
   colnames(found$draws) <- if (length(unique(found$of)) == 1L) found$contrast else paste0(found$contrast, "|", found$of)
-  structure(list(table = contrast_table(found, level, object), draws = by_chain(found$draws, object), measure = found$measure, quotients = found$quotients, level = level),
+  structure(list(table = contrast_table(found, level, object), draws = by_chain(found$draws, object), measure = found$measure, quotients = found$quotients,
+                 level = level),
             class = "noiseaware_contrast")
 }
 

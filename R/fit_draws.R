@@ -108,6 +108,18 @@ without_copies <- function(fit) {
   setdiff(all, unlist(copies))
 }
 
+# log hazard ratios are coefficients of a model without a response
+has_coefficients <- function(bound) !is.null(response_of(bound)) || inherits(bound, "bound_survival") && length(bound$coefficients) > 0L
+
+# the variables of a fit that are coefficients, those of its sites with them; NULL where there are none
+coefficient_terms <- function(fit) {
+  if (!has_coefficients(fit$bound)) return(NULL)
+  names <- posterior::variables(fit$draws)
+  own <- coefficients_of(fit$bound)
+  found <- names[names %in% c(own, if (inherits(fit, "noiseaware_pool")) outer(own, names(fit$release), site_variables))]
+  if (length(found)) found
+}
+
 # Variables to show: those to show by default, or those that were asked for
 plot_variables <- function(fit, variables, call = caller_env()) {
   all <- posterior::variables(fit$draws)

@@ -4,8 +4,8 @@
 #'
 #' @param x A fit from [sample_posterior()].
 #' @param type What to show.
-#'   * `"intervals"`, the default unless `"table"` is: posterior medians with intervals. Light bars behind them show the prior's intervals, cut off at `<` or `>` if they are much
-#'     wider. Fits with a parameter for each site or group have none.
+#'   * `"intervals"`, the default unless `"table"` is: posterior medians with intervals. Light bars behind them show the prior's intervals, cut off at `<` or
+#'     `>` if they are much wider. Fits with a parameter for each site or group have none.
 #'   * `"areas"`: densities with intervals. `"pairs"`: scatter plots of pairs of variables; long names are numbered. `"trace"` and `"density"` (bayesplot): each chain.
 #'   * `"predictive"`: the expected response and a new record's response over the public range, or the levels, of one covariate. Other numeric covariates are
 #'     held at the posterior mean of their mean, or at the middle of their bounds if the model has no mean; factors are held at their first level.
@@ -79,7 +79,8 @@ plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trac
 # bayesplot's own choices of variables do not know which there are
 check_chosen_by <- function(names, call = caller_env()) {
   other <- intersect(names, c("pars", "regex_pars", "parm"))
-  if (length(other)) stop_classed("argument", c("{.arg {other[1L]}} is not an argument here.", i = "{.arg variables} has the names of the variables to show."), call = call)
+  if (length(other) == 0L) return(invisible())
+  stop_classed("argument", c("{.arg {other[1L]}} is not an argument here.", i = "{.arg variables} has the names of the variables to show."), call = call)
 }
 
 first_variables <- function(variables, most) {

@@ -129,15 +129,6 @@ rank_page <- function(fit) {
   table[c("site", "rank", "lower", "upper", "largest", "smallest")]
 }
 
-# A row for each variable: of a share, numbers below a ten-thousandth of the row's largest are 0.
-without_traces <- function(numbers, variable) {
-  numbers[] <- lapply(numbers, as.double)
-  largest <- do.call(pmax, c(abs(numbers), na.rm = TRUE))
-  share <- startsWith(variable, "prob[")
-  numbers[] <- lapply(numbers, function(v) ifelse(share & abs(v) < 1e-4 * largest, 0, v))
-  numbers
-}
-
 # numbers of a table to be looked at
 # posterior marks its numbers with a class that prints them in its own way
 rounded_text <- function(v, digits) ifelse(is.na(v), "", prettyNum(signif(as.double(v), digits), big.mark = ",", decimal.mark = "."))

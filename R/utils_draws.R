@@ -56,3 +56,34 @@ stack_sets <- function(sets) {
   if (length(sets) == 1L) return(sets[[1L]])
   list2DF(lapply(stats::setNames(nm = names(sets[[1L]])), function(v) do.call(c, lapply(sets, `[[`, v))))
 }
+
+# ---- tables of draws ------------------------------------------------------
+
+# A row for each variable: of a share, numbers below a ten-thousandth of the row's largest are 0.
+without_traces <- function(numbers, variable) {
+  numbers[] <- lapply(numbers, as.double)
+  largest <- do.call(pmax, c(abs(numbers), na.rm = TRUE))
+  share <- startsWith(variable, "prob[")
+  numbers[] <- lapply(numbers, function(v) ifelse(share & abs(v) < 1e-4 * largest, 0, v))
+  numbers
+}
+
+# Of normal draws the standard deviation would be the 95% interval's length by 3.92; a few draws far out decide it where it is so much more.
+heavy_tailed <- 1.5
+
+heavy_variables <- function(draws) {
+  draws <- posterior::as_draws_matrix(draws)
+  ends <- draws_quantiles(draws, c(0.025, 0.975))
+  posterior::variables(draws)[which(apply(draws, 2L, stats::sd) > heavy_tailed * (ends[2L, ] - ends[1L, ]) / 3.92)]
+}
+
+# a table to be shown, with median and mad in place of an unreliable mean and sd
+with_medians <- function(table, draws) {
+  heavy <- intersect(table$variable, heavy_variables(draws))
+  at <- match(heavy, table$variable)
+  values <- posterior::as_draws_matrix(draws)[, heavy, drop = FALSE]
+  table$mean[at] <- apply(values, 2L, stats::median)
+  table$sd[at] <- apply(values, 2L, stats::mad)
+  table$variable[at] <- paste0(heavy, rep("*", length(heavy)))
+  table
+}
