@@ -156,7 +156,7 @@ contrast_cells <- function(fit, margin, all_levels, call) {
 # The draws of all pairs, a column each; `of`, `contrast` and `measure`.
 contrast_pairs <- function(sides, measure, among, reference, call, most = 50L) {
   bare <- attr(sides, "bare")
-  named <- function(x) if (is.character(x)) ifelse(x %in% names(bare) & !x %in% bare, bare[x], x) else x
+  named <- function(x) if (is.character(x) && length(x)) ifelse(x %in% names(bare) & !x %in% bare, bare[x], x) else x
   names <- check_names_of(named(among), "among", "what is compared", colnames(sides[[1L]]), call)
   if (length(names) < 2L || anyDuplicated(names)) stop_argument("among", "two or more different names", describe(among), call = call)
   if (length(names) > most) {
@@ -201,7 +201,7 @@ expressed <- function(fit, texts, call) {
     regmatches(plain, at) <- list(paste0(".v", match(used, names)))
     read <- read_expression(plain, text, known, names, call)
     labels <<- c(labels, if (read$compared) with_names(deparse1(read$expression), names) else text)
-    quotients <<- quotients && is_quotient(read$expression) && all(read$value > 0)
+    quotients <<- quotients && !read$compared && is_quotient(read$expression) && all(read$value > 0)
     read$value
   }, numeric(nrow(draws)))
   list(draws = matrix(values, nrow(draws)), of = rep("expression", length(texts)), contrast = labels, measure = "expression", quotients = quotients)
@@ -264,6 +264,7 @@ contrast_table <- function(found, level, fit) {
   error <- column_errors(beyond + 0, fit)
   # all on one side: known up to one effective draw
   error[above %in% c(0, 1)] <- (column_errors(found$draws, fit) / apply(found$draws, 2L, stats::sd))[above %in% c(0, 1)]^2
+  error[is.na(error)] <- 0 # of constants
   data.frame(of = found$of, contrast = found$contrast, estimate = apply(found$draws, 2L, stats::median), sd = apply(found$draws, 2L, stats::sd),
              lower = ends[1L, ], upper = ends[2L, ], p_above = above, p_direction = pmax(above, 1 - above), p_mcse = error,
              row.names = NULL)

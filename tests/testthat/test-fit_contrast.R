@@ -100,6 +100,9 @@ test_that("expressions take names as they are printed", {
                    data.frame(contrast = c("prob[yes,north]", "0 - prob[yes,north]"), estimate = c(1, -1) * median(rate("north"))))
   expect_equal(found$estimate, c(median(rate("north") - rate("far west")), median(log(rate("south"))) + 1, 0.5 - median((rate("north") + rate("south")) / 2),
                                  median(rate("north") - rate("south"))))
+  # a quotient that is compared with 0 is none that is compared with 1, and what is known for certain has no error
+  expect_identical(as.data.frame(contrast(fit, "prob[yes,south] / prob[yes,north] > 0"))$p_above, 1)
+  expect_identical(as.data.frame(contrast(fit, "prob[yes,south] * 0 + 1"))$p_mcse, 0)
   # a name within a name
   draws <- fit
   posterior::variables(draws$draws) <- c("age", "mean[age]", "age:lwt")
