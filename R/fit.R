@@ -57,7 +57,7 @@
 #'   * `noiseaware_message_prior`, a message: the prior strongly influences some parameters, or a combination of several that no single parameter shows. The
 #'     check raises the prior's density to the powers 0.8 and 1.25 (power-scaling, Kallioinen et al. 2024). It reports parameters with a mean, or a squared
 #'     distance from the middle, that moves by more than a tenth of its standard deviation. The message names up to three, coefficients first. The printed fit
-#'     also has parameters that are rarely of interest, such as those of the covariates' distribution, which alone give no message. Typical causes are much
+#'     also has parameters that are rarely of interest, such as means of covariates, which alone give no message. Typical causes are much
 #'     noise, or fewer published numbers than unknown parameters. Another cause is a mean many standard deviations from the middle of wide bounds, on which
 #'     `prior_nig()` and `prior_niw()` put little mass: the variance is then overestimated. If totals differ in their noise relative to their range, the
 #'     printed fit names the noisiest. Fits of several sites (for the parameters that they share) and of groups give this message as well.
