@@ -151,7 +151,9 @@ summary.noiseaware_fit <- function(object, ..., level = NULL, prob = level) {
   }
   remind_troubles(object)
   table <- do.call(posterior::summarise_draws, c(list(object$draws), measures))
-  structure(table, warnings = c(trouble_lines(object), no_size_line(object)), class = c("summary_noiseaware_fit", class(table)))
+  attr(table, "warnings") <- c(trouble_lines(object), no_size_line(object))
+  class(table) <- c("summary_noiseaware_fit", class(table))
+  table
 }
 
 #' @export
