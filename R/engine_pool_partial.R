@@ -268,7 +268,7 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
     c(if (any(coefficients %in% vary)) coefficients, intersect("sigma", vary))
   heads <- if (walk) setdiff(parameters, shown) else parameters
   places <- site_places(bound)
-  covariates <- if (complete && is_regression(bound)) "shared" else common_covariates(pooling$covariates, problem, bound, call)
+  covariates <- if (!complete) common_covariates(pooling$covariates, problem, bound, call) else if (is_regression(bound)) "shared" else "separate"
   if (covariates == "shared") {
     problem <- share_covariates(problem, bound, call)
     heads <- c(heads, setdiff(bound$parameters, parameters))

@@ -28,7 +28,7 @@ test_that("levels of groups that are no levels are refused", {
   expect_error(stat_by(sums, y ~ cut(x, 1:3)), class = "noiseaware_error_levels")
   expect_error(stat_by(sums, ~ cut(x, 1:3) + cut(z, 1:3)), class = "noiseaware_error_levels")
   expect_error(stat_by(sums, ~ log(x)), "must have levels", class = "noiseaware_error_levels")
-  expect_error(stat_by(sums, ~ cut(y, c(0, 5, 9))), "another variable", class = "noiseaware_error_levels")
+  expect_error(stat_by(sums, ~ cut(y, c(0, 5, 9))), "not summed", class = "noiseaware_error_levels")
   expect_error(stat_by(sums, c(g = "a")), class = "noiseaware_error_levels")
 })
 
