@@ -1,6 +1,7 @@
 /* The distribution of covariates (model/covariates_normal.c) with its parameters integrated out:
  * the log density of the complete-data statistic, up to a constant and the measure of the totals
- * (totals/density.c), and its gradient. Cost: O(normal^3).
+ * (totals/density.c), and its gradient; and what groups of records have in common
+ * (contract/model_pooled_scatter.h). Cost: O(normal^3).
  */
 #include "model/covariates_factors.h"
 #include "model/covariates_joint.h"
@@ -50,12 +51,12 @@ static void find_scatter(struct covariates *cov, const double *c, double n, doub
     add_outer(p, width, weight, cov->marginal.distance, a);
 }
 
-/* out += by x, upper triangles */
-static void add_triangle(const struct covariates *cov, double by, const double *x, double *out) {
+/* out += x, upper triangles */
+static void add_triangle(const struct covariates *cov, const double *x, double *out) {
     for (int i = 0; i < cov->normal; ++i)
         for (int j = i; j < cov->normal; ++j) {
             const size_t at = (size_t)i * (size_t)cov->marginal.stride + (size_t)j;
-            out[at] += by * x[at];
+            out[at] += x[at];
         }
 }
 
@@ -95,7 +96,7 @@ static double normal_marginal(struct covariates *cov, const double *c, double n,
         if (cov->cov_chol) {
             log_density = trace_half(cov, a, cov->marginal.precision);
         } else {
-            add_triangle(cov, 1, cov->marginal.prior_scale, cov->marginal.precision);
+            add_triangle(cov, cov->marginal.prior_scale, cov->marginal.precision);
             scale = cov->prior.df + n;
             log_density = integrate_covariance(cov, scale, cov->marginal.precision);
             a = cov->marginal.precision;
@@ -143,7 +144,7 @@ static void add_sums(void *self, double log_kappa, const double *c, double n, do
     const double kappa = exp(log_kappa), weight = weight_of(kappa, n), share = n / (kappa + n);
     find_averages(cov, cov->prior.mean, c, n);
     find_scatter(cov, c, n, weight);
-    add_triangle(cov, 1, cov->marginal.precision, to.square);
+    add_triangle(cov, cov->marginal.precision, to.square);
     add_outer(p, width, weight * share, distance, to.square_slope);
     for (int i = 0; i < p; ++i) {
         to.b[i] += weight * distance[i];
@@ -185,7 +186,7 @@ static double set_pooled(void *self, double log_kappa, const double *sums, doubl
         pooled->mean[i] = cov->prior.mean[i] + m[i];
     }
     memcpy(pooled->scale, of.square, square);
-    add_triangle(cov, 1, cov->marginal.prior_scale, pooled->scale);
+    add_triangle(cov, cov->marginal.prior_scale, pooled->scale);
     add_outer(p, width, -pooled->weight, m, pooled->scale);
     memcpy(pooled->minus, pooled->scale, square);
     find_slope(cov, &of, m, pooled->slope);
