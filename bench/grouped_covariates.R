@@ -58,11 +58,16 @@ bench_grouped_covariates <- function(quick = FALSE) {
   ways <- list(pooled = NULL, separate = "separate")
   sets <- if (quick) grouped_sets()[7] else grouped_sets()
   rows <- do.call(rbind, lapply(names(sets), function(name) {
+    say("%s", name)
     of_records <- lme4::fixef(lme4::lmer(y ~ x + (1 | g), sets[[name]]$data))[["x"]]
-    grid <- expand.grid(epsilon = if (quick) 10 else c(2, 10), seed = seq_len(if (quick) 1L else 3L))
+    grid <- expand.grid(epsilon = if (quick) 10 else c(2, 10), seed = seq_len(if (quick) 1L else 2L))
     do.call(rbind, Map(function(epsilon, seed) {
       release <- release_by_group(sets[[name]], epsilon, seed)
-      do.call(rbind, Map(function(way, covariates) cbind(data = name, epsilon, covariates = way, grouped_slope(release, covariates, of_records)), names(ways), ways))
+      do.call(rbind, Map(function(way, covariates) {
+        row <- cbind(data = name, epsilon, covariates = way, grouped_slope(release, covariates, of_records))
+        say("epsilon %g, %s: z %.2f, held %d, %.0f s", epsilon, way, row$z, row$held, row$seconds)
+        row
+      }, names(ways), ways))
     }, grid$epsilon, grid$seed))
   }))
   of <- split(rows, rows[c("covariates", "epsilon", "data")], drop = TRUE)
