@@ -158,6 +158,8 @@ test_that("covariates are pooled where a method can, and refused where it cannot
   expect_identical(ways(model_lm(), partial_pooling(covariates = "separate")), "separate")
   known <- fixed(list(mean = 0.2, cov = matrix(0.49)))
   expect_identical(ways(model_lm(covariates = known)), "separate")
+  expect_identical(ways(model_lm(covariates = list(mean = fixed(0.2), cov = prior_niw(0, 2, 1, 6)))), "separate")
+  expect_identical(ways(model_lm(covariates = list(mean = prior_niw(0, 2, 1, 6), cov = fixed(matrix(0.49))))), "separate")
   expect_error(ways(model_lm(covariates = known), partial_pooling(covariates = "pooled")), "must be unknown", class = "noiseaware_error_pool")
   expect_error(sample_posterior(sites, model_lm(), pool = partial_pooling(covariates = "pooled"), method = "clt", seed = 1), "method .collapse. alone",
                class = "noiseaware_error_pool")
