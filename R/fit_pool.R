@@ -229,10 +229,19 @@ pool_fit_lines <- function(x) {
   group <- if (is_of_groups(x)) "group" else "site"
   line <- gsub("site", group, pool_lines[[if (identical(x$problem$partial$walk, 2L)) "walk2" else x$pool]])
   c(paste0("  pooling    ", line, title), sprintf("  %-10s %s", paste0(group, "s"), site_line(x$release, group)),
+    covariates_line(x, group),
     if (is_centred_spread(x)) "  sd, cor    with covariates at the middle of their bounds; lme4::VarCorr() gives them with covariates at 0",
     if (isTRUE(x$problem$sized)) size_line(x) else if (length(unsized_sites(x$release))) unsized_line(x),
     paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
     decided_lines(x), tail_line(x), spread_line(x), clamping_lines(x), contextual_lines(x), engine_lines(engine, x))
+}
+
+# What groups are assumed to have in common of their covariates, on which slopes depend under noise
+covariates_line <- function(fit, group) {
+  if (!fit$pool %in% c("partial", "walk") || !is_regression(fit$bound) || nrow(covariate_columns(fit$bound)) == 0L) return(NULL)
+  assumed <- c(pooled = "one covariance in all %ss; their means are normal about a common mean", shared = "one distribution in all %ss",
+               separate = "each %s has a distribution of its own, with the model's prior")
+  paste("  covariates", sprintf(assumed[[fit$problem$partial$covariates %||% "separate"]], group))
 }
 
 # Do slopes vary that make the spread of the intercept depend on where covariates are?

@@ -28,7 +28,7 @@ tell_size <- function(fit) {
                   class = "noiseaware_message_size")
 }
 
-# Where n is far from what was published of it: the priors decide, which is easily overlooked. Hidden numbers are no total.
+# If n is far from its published total, the priors decide, which is easily overlooked. Not for releases with hidden numbers, which have no total.
 size_gap_line <- function(fit, far = 0.5) {
   if (is.null(fit$problem$prior_n) || is.null(fit$release) || anyNA(fit$release$value)) return(NULL)
   told <- published_sizes(fit$release)
@@ -36,8 +36,8 @@ size_gap_line <- function(fit, far = 0.5) {
   told <- average_size(told)
   n <- parameter_matrix(fit)[, "n"]
   if (abs(told[1L] - mean(n)) <= far * stats::sd(n)) return(NULL)
-  below <- mean(n) < told[1L]
-  sprintf("published: %s, noise sd %s; n is %s, by the priors of n and of the %s%s", format_number(told[1L], 4), format_number(told[2L], 3),
-          if (below) "below" else "above", if (inherits(fit$bound, c("bound_table", "bound_categorical"))) "cells" else "parameters",
-          if (below) "" else ", and as counts are not negative")
+  lower <- mean(n) < told[1L]
+  sprintf("published: %s, noise sd %s; n is %s because of the priors for n and the %s%s", format_number(told[1L], 4), format_number(told[2L], 3),
+          if (lower) "lower" else "higher", if (inherits(fit$bound, c("bound_table", "bound_categorical"))) "cells" else "parameters",
+          if (lower) "" else ", and because counts are not negative")
 }

@@ -202,6 +202,20 @@ VECTOR_CLONES void linalg_multiply_symmetric(int n, int width, const double *res
     }
 }
 
+void linalg_add_triangle(int n, int width, const double *x, double *out) {
+    for (int i = 0; i < n; ++i, x += width, out += width)
+        for (int j = i; j < n; ++j) out[j] += x[j];
+}
+
+double linalg_trace_product(int n, int width, const double *a, const double *x) {
+    double sum = 0;
+    for (int i = 0; i < n; ++i, a += width, x += width) {
+        sum += a[i] * x[i];
+        for (int j = i + 1; j < n; ++j) sum += 2 * a[j] * x[j];
+    }
+    return sum;
+}
+
 double linalg_sweep(int n, int count, int width, double *a, double *work) {
     memset(work, 0, 2 * (size_t)width * sizeof(double));
     return sweep_rows(n, count, width, a, work);

@@ -25,6 +25,11 @@ void linalg_multiply_symmetric_lower(int n, const double *a, const double *l, do
  * are as wide. */
 void linalg_multiply_symmetric(int n, int width, const double *a, const double *x, double *out);
 
+/* Of symmetric n x n matrices whose upper triangles are in rows of `width`: out += x, and the trace
+ * of a x. */
+void linalg_add_triangle(int n, int width, const double *x, double *out);
+double linalg_trace_product(int n, int width, const double *a, const double *x);
+
 /* Sweeps the first `count` rows of the symmetric matrix a, of n rows of `width`, a
  * multiple of LANES, upper triangle used: with a = (A B; B' C), A to -A^-1, B to
  * A^-1 B, C to C - B' A^-1 B. Returns log |A|; NaN if A is not positive definite.

@@ -37,7 +37,7 @@ struct model_marginal {
     const double *const *(*regressors)(void *self, int m, const double *const *x);
     int moments;
 
-    /* What groups of records have in common; NULL: each has covariates of its own. */
+    /* Covariates of several groups can be pooled; NULL: they cannot. */
     const struct model_pooled_scatter *pooled;
 };
 

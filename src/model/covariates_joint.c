@@ -478,19 +478,12 @@ double joint_marginal(struct covariates *cov, const double *c, double n, double 
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j) a[(size_t)i * width + (size_t)j] = scatter_at(cov, c, i, j);
     if (cov->cov_chol) {
-        const double *minus = marginal->known_precision;
-        for (int i = 0; i < p; ++i)
-            for (int j = i; j < p; ++j) {
-                const size_t at = (size_t)i * width + (size_t)j;
-                log_density += (i == j ? 0.5 : 1) * minus[at] * a[at];
-            }
-        add_slopes(cov, 1, minus, gradient);
+        log_density +=
+            0.5 * linalg_trace_product(p, marginal->stride, marginal->known_precision, a);
+        add_slopes(cov, 1, marginal->known_precision, gradient);
     } else {
         const double freedom = cov->prior.df + n;
-        for (int i = 0; i < p; ++i)
-            for (int j = i; j < p; ++j)
-                a[(size_t)i * width + (size_t)j] +=
-                    marginal->prior_scale[(size_t)i * width + (size_t)j];
+        linalg_add_triangle(p, marginal->stride, marginal->prior_scale, a);
         log_density -= 0.5 * freedom * linalg_sweep(p, p, marginal->stride, a, marginal->sweep);
         add_slopes(cov, freedom, a, gradient);
     }

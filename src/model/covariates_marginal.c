@@ -51,26 +51,6 @@ static void find_scatter(struct covariates *cov, const double *c, double n, doub
     add_outer(p, width, weight, cov->marginal.distance, a);
 }
 
-/* out += x, upper triangles */
-static void add_triangle(const struct covariates *cov, const double *x, double *out) {
-    for (int i = 0; i < cov->normal; ++i)
-        for (int j = i; j < cov->normal; ++j) {
-            const size_t at = (size_t)i * (size_t)cov->marginal.stride + (size_t)j;
-            out[at] += x[at];
-        }
-}
-
-/* tr(A x) / 2 of symmetric ones, upper triangles */
-static double trace_half(const struct covariates *cov, const double *a, const double *x) {
-    double sum = 0;
-    for (int i = 0; i < cov->normal; ++i)
-        for (int j = i; j < cov->normal; ++j) {
-            const size_t at = (size_t)i * (size_t)cov->marginal.stride + (size_t)j;
-            sum += (i == j ? 0.5 : 1) * a[at] * x[at];
-        }
-    return sum;
-}
-
 /* `scale` holds Psi + Q, and minus its inverse afterwards. */
 static double integrate_covariance(struct covariates *cov, double df, double *scale) {
     const int p = cov->normal;
@@ -94,9 +74,11 @@ static double normal_marginal(struct covariates *cov, const double *c, double n,
     } else {
         find_scatter(cov, c, n, weight);
         if (cov->cov_chol) {
-            log_density = trace_half(cov, a, cov->marginal.precision);
+            log_density = 0.5 * linalg_trace_product(cov->normal, cov->marginal.stride, a,
+                                                     cov->marginal.precision);
         } else {
-            add_triangle(cov, cov->marginal.prior_scale, cov->marginal.precision);
+            linalg_add_triangle(cov->normal, cov->marginal.stride, cov->marginal.prior_scale,
+                                cov->marginal.precision);
             scale = cov->prior.df + n;
             log_density = integrate_covariance(cov, scale, cov->marginal.precision);
             a = cov->marginal.precision;
@@ -144,7 +126,7 @@ static void add_sums(void *self, double log_kappa, const double *c, double n, do
     const double kappa = exp(log_kappa), weight = weight_of(kappa, n), share = n / (kappa + n);
     find_averages(cov, cov->prior.mean, c, n);
     find_scatter(cov, c, n, weight);
-    add_triangle(cov, cov->marginal.precision, to.square);
+    linalg_add_triangle(cov->normal, cov->marginal.stride, cov->marginal.precision, to.square);
     add_outer(p, width, weight * share, distance, to.square_slope);
     for (int i = 0; i < p; ++i) {
         to.b[i] += weight * distance[i];
@@ -152,11 +134,12 @@ static void add_sums(void *self, double log_kappa, const double *c, double n, do
     }
     to.rest[POOLED_WEIGHT] += weight;
     to.rest[POOLED_WEIGHT_SLOPE] += weight * share;
-    to.rest[POOLED_LOG] += 0.5 * p * log(1 - share);
+    to.rest[POOLED_LOG] += 0.5 * p * (log_kappa - log(kappa + n));
     to.rest[POOLED_LOG_SLOPE] += 0.5 * p * share;
 }
 
-/* The slope of Psi + Q: that of the weights at the common mean m_0 + m. */
+/* The slope of Psi + Q in log kappa. Q is least at the common mean m_0 + m, so the mean stays fixed
+ * and only the weights change. */
 static void find_slope(const struct covariates *cov, const struct pooled_sums *of, const double *m,
                        double *slope) {
     for (int i = 0; i < cov->normal; ++i)
@@ -186,15 +169,18 @@ static double set_pooled(void *self, double log_kappa, const double *sums, doubl
         pooled->mean[i] = cov->prior.mean[i] + m[i];
     }
     memcpy(pooled->scale, of.square, square);
-    add_triangle(cov, cov->marginal.prior_scale, pooled->scale);
+    linalg_add_triangle(cov->normal, cov->marginal.stride, cov->marginal.prior_scale,
+                        pooled->scale);
     add_outer(p, width, -pooled->weight, m, pooled->scale);
     memcpy(pooled->minus, pooled->scale, square);
     find_slope(cov, &of, m, pooled->slope);
     double log_density = integrate_covariance(cov, pooled->df, pooled->minus);
     log_density += of.rest[POOLED_LOG] - 0.5 * p * log(pooled->weight) - 0.5 * away * away;
-    *slope = of.rest[POOLED_LOG_SLOPE] - away / LOG_KAPPA_SD -
-             0.5 * p * of.rest[POOLED_WEIGHT_SLOPE] / pooled->weight +
-             pooled->df * trace_half(cov, pooled->minus, pooled->slope);
+    *slope =
+        of.rest[POOLED_LOG_SLOPE] - away / LOG_KAPPA_SD -
+        0.5 * p * of.rest[POOLED_WEIGHT_SLOPE] / pooled->weight +
+        pooled->df * 0.5 *
+            linalg_trace_product(cov->normal, cov->marginal.stride, pooled->minus, pooled->slope);
     return isnan(log_density) ? -INFINITY : log_density;
 }
 

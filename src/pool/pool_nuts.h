@@ -77,7 +77,8 @@ struct pool {
     int partial;
     struct pool_spread spread;
     struct model likelihood; /* of a regression; log sigma is behind the coefficients in theta */
-    int pooled_scatter;  /* of totals: contract/model_pooled_scatter.h; kappa is last in common */
+    int pooled_scatter; /* are covariates pooled (contract/model_pooled_scatter.h)? log kappa is the
+                           last shared one */
     struct places heads; /* parameters whose mean over sites is reported */
     struct places shown; /* parameters of each site that are reported */
 
@@ -100,7 +101,7 @@ struct pool {
         double *theta, *phi;        /* and parameters, of a site */
         double *complete, *slope_c; /* complete-data statistic of all sites, the slope in it */
         double *rest;               /* that of all sites but one */
-        double *sums, *sums_rest;   /* of the covariates, with pooled_scatter */
+        double *sums, *sums_rest;   /* of pooled covariates: all sites, and all but one */
         double *slope_theta;        /* gradient of the prior */
         double *slope_own;          /* slopes in a site's own coordinates */
         double *natural;            /* a draw of theta as the model reports it */
@@ -160,16 +161,16 @@ void pool_totals_attach(struct pool *pool, double *store);
 /* the sites' totals, and `complete`, their sum */
 void pool_totals_expand(struct pool *pool, const double *q);
 
-/* Of a site, whose parameters are as its member has them: its totals. */
+/* Computes the totals of a site from its coordinates q and the parameters of its member. */
 void pool_totals_place(struct pool *pool, struct pool_site *site, const double *q);
 
-/* What sites have in common, for `model`, that of the pool or its likelihood, once their totals are
- * placed. Returns the log of its factor, and the slope in log kappa. */
+/* Sets what sites have in common in `model` (the pool's own, or its likelihood), once the totals of
+ * all sites are placed. Returns the log of the common factor, and its slope in log kappa. */
 double pool_totals_pool(struct pool *pool, const struct model *model, double log_kappa,
                         double *slope);
 
-/* The log density, with parameters that are the same in all sites; or of a site that is placed: q
- * and the gradient are those of its totals. */
+/* The log density: of all sites with the same parameters, or of one site after
+ * pool_totals_place(), where q and the gradient refer to its totals. */
 double pool_totals_log_complete(struct pool *pool, const double *q, double *gradient);
 double pool_totals_log(struct pool *pool, struct pool_site *site, const double *q,
                        double *gradient);

@@ -22,20 +22,18 @@ fitted_to <- function(release, ways = "separate", ...) {
 test_that("slopes are doubted where noise hides how much a covariate varies within groups", {
   data <- narrow()
   release <- released(data, 10)
-  warned <- list()
-  fit <- withCallingHandlers(told(fitted_to(release)), warning = function(w) {
-    warned[[length(warned) + 1L]] <<- w
-    invokeRestart("muffleWarning")
-  })
-  warned <- Filter(function(w) inherits(w, "noiseaware_warning_hidden"), warned)
-  expect_length(warned, 1L)
+  warned <- expect_warning(fit <- suppressWarnings(told(fitted_to(release)), classes = paste0("noiseaware_warning_", c("convergence", "divergences", "contextual"))),
+                           class = "noiseaware_warning_hidden")
   ratio <- internal("hidden_scatter")(fit)
-  expect_match(conditionMessage(warned[[1L]]), sprintf("(median over groups): x %s.", format(ratio[["x"]], digits = 2)), fixed = TRUE)
+  expect_match(conditionMessage(warned), sprintf("(median over groups): x %s.", format(ratio[["x"]], digits = 2)), fixed = TRUE)
+  expect_output(print(fit), "covariates each group has a distribution of its own")
   # the remedy that it names has an interval that holds the slope
-  expect_match(conditionMessage(warned[[1L]]), "partial_pooling(covariates = \"pooled\"), method = \"collapse\")", fixed = TRUE)
+  expect_match(conditionMessage(warned), "partial_pooling(covariates = \"pooled\"), method = \"collapse\")", fixed = TRUE)
   for (remedy in list(list("pooled", method = "collapse"), list("shared", method = "clt"))) {
     other <- suppressWarnings(do.call(fitted_to, c(list(release), remedy)))
     expect_null(internal("hidden_trouble")(other))
+    assumed <- c(pooled = "one covariance in all groups; their means", shared = "one distribution in all groups")
+    expect_output(print(other), paste("  covariates", assumed[[remedy[[1L]]]]))
     slope <- stats::quantile(posterior::extract_variable(other$draws, "x"), c(0.025, 0.975))
     expect_lt(slope[[1L]], 1)
     expect_gt(slope[[2L]], 1)

@@ -249,8 +249,8 @@ test_that("a print says when n is far from what was published of it", {
   n <- posterior::extract_variable(unsized$draws, "n")
   expect_gt(sum(value) - mean(n), sd(n))
   line <- internal("size_gap_line")
-  expect_match(line(unsized), sprintf("published: %s, noise sd %s; n is below, by the priors of n and of the cells", signif(sum(value), 4), signif(8 * sqrt(18), 3)), fixed = TRUE)
-  expect_true(any(grepl("n is below, by the priors", capture.output(print(unsized)), fixed = TRUE)))
+  expect_match(line(unsized), sprintf("published: %s, noise sd %s; n is lower because of the priors for n and the cells", signif(sum(value), 4), signif(8 * sqrt(18), 3)), fixed = TRUE)
+  expect_true(any(grepl("n is lower because of the priors", capture.output(print(unsized)), fixed = TRUE)))
   # two estimates of n, by their precision
   two <- of(as_release(list(cells = c(60, 35, 40), size = 100), list(cells = stat_counts(~ a, list(a = c("x", "y", "z"))), size = stat_size()),
                        list(cells = mech_gaussian(sd = 10), size = mech_gaussian(sd = 5)), n = NULL, neighbours = "add_remove"), model_table())
