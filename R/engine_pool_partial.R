@@ -254,6 +254,12 @@ site_places <- function(bound) {
   unlist(Map(function(offset, length) offset + seq_len(length), blocks$offset, blocks$length))
 }
 
+# The coefficients that sites do not share if the coordinates `vary` vary: slopes in the middle of the bounds move an intercept at 0 as well.
+coefficients_that_differ <- function(bound, coefficients, vary) {
+  moved <- bound_centring(bound)$matrix[, coefficients %in% vary, drop = FALSE] != 0
+  coefficients[rowSums(moved) > 0]
+}
+
 partial_problem <- function(problem, pooling, bound, releases, call) {
   parameters <- site_parameters(bound)
   called <- stats::setNames(ifelse(parameters %in% names(bound$called), bound$called[parameters], parameters), parameters)
@@ -265,7 +271,7 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   totals <- problem$family == "totals"
   walk <- pooling$kind == "walk"
   shown <- if (complete) character() else if (!is_regression(bound)) parameters else
-    c(if (any(coefficients %in% vary)) coefficients, intersect("sigma", vary))
+    c(coefficients_that_differ(bound, coefficients, vary), intersect("sigma", vary))
   heads <- if (walk) setdiff(parameters, shown) else parameters
   places <- site_places(bound)
   covariates <- if (!complete) common_covariates(pooling$covariates, problem, bound, call) else if (is_regression(bound)) "shared" else "separate"

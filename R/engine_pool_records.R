@@ -6,8 +6,7 @@ pooled_records_problem <- function(problem, pooling, bound, releases, call) {
   problem$move_sd <- replace(numeric(max(bound$unknown)), bound$unknown, prior_sd(bound, c(1, 3), 1L))
   vary <- if (complete) integer() else varying_coordinates(pooling$vary, own, call)
   walk <- pooling$kind == "walk"
-  shown <- if (!own$paired || length(setdiff(own$parameters[vary], own$residual))) setdiff(own$parameters, own$residual)
-  shown <- if (!complete) c(shown, if (own$paired) intersect(own$residual, own$parameters[vary]))
+  shown <- if (!complete) shown_of_sites(bound, own, vary)
   heads <- if (walk) setdiff(own$parameters, shown) else own$parameters
   scale <- if (complete) rep(1, length(own$places)) else record_scales(bound, own, problem) * (if (walk) 0.5 else 1)
   names <- if (own$paired) own$called[vary] else own$coordinates[vary]
@@ -58,6 +57,15 @@ record_parameters <- function(bound, all = FALSE) {
   list(places = places, parameters = parameters, called = called, paired = paired, transform = transform,
        residual = if (regression) parameters[block[places] != "coefficients"],
        coordinates = unname(ifelse(is.na(link), shown, sprintf("%s(%s)", link, shown))))
+}
+
+# natural parameters that differ between sites
+shown_of_sites <- function(bound, own, vary) {
+  free <- setdiff(own$parameters, own$residual)
+  if (!own$paired) return(free)
+  vary <- own$parameters[vary]
+  differ <- if (is_regression(bound)) coefficients_that_differ(bound, free, vary) else if (any(free %in% vary)) free
+  c(differ, intersect(own$residual, vary))
 }
 
 varying_coordinates <- function(vary, own, call) {

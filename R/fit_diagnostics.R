@@ -69,11 +69,6 @@ mixing_lines <- function(fit, rhat, ess) {
   unknown <- names(rhat)[is.na(rhat) | is.na(ess)]
   high <- names(rhat)[which(rhat > highest_r_hat)]
   low <- names(rhat)[which(ess < fewest_effective)]
-  if (is_pooled(fit) && length(c(high, low))) {
-    listed <- without_copies(fit)
-    high <- intersect(high, listed)
-    low <- intersect(low, listed)
-  }
   differ <- if (dim(fit$draws)[2L] == 1L) "the halves of the chain differ" else "the chains differ"
   c(if (length(unknown)) paste0("R-hat or the number of effective draws is unknown for ", shorten_list(unknown, 5L),
                                    ": there are too few draws, or they are all equal."),

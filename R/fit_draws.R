@@ -91,23 +91,6 @@ weights_line <- function(told) {
          if (is.finite(told$k)) paste(", Pareto k", format_number(told$k, 2)))
 }
 
-# but for the rounding of coordinates
-same_draws <- function(x, y) isTRUE(all.equal(x, y, tolerance = 1e-10))
-
-# Variables without a group's copies of a coefficient that all groups share
-without_copies <- function(fit) {
-  all <- posterior::variables(fit$draws)
-  if (!inherits(fit, "noiseaware_pool") || fit$pool != "partial") return(all)
-  parameters <- fit$problem$partial$reported
-  draws <- function(name) as.vector(unclass(fit$draws)[, , name])
-  copies <- lapply(names(fit$release), function(site) {
-    own <- site_variables(parameters, site)
-    here <- which(own %in% all)
-    own[here][vapply(here, function(k) same_draws(draws(own[k]), draws(parameters[k])), TRUE)]
-  })
-  setdiff(all, unlist(copies))
-}
-
 # log hazard ratios are coefficients of a model without a response
 has_coefficients <- function(bound) !is.null(response_of(bound)) || inherits(bound, "bound_survival") && length(bound$coefficients) > 0L
 

@@ -213,7 +213,7 @@ pool_lines <- c(complete = "complete: one set of parameters, each site with its 
 print.noiseaware_pool <- function(x, ...) {
   cat("<posterior> ", describe_model(x$bound), ", ", format_size(length(x$release)), if (is_of_groups(x)) " group" else " site",
       if (length(x$release) > 1L) "s", if (is_of_groups(x)) c(" by ", x$problem$groups$variable), "\n\n", sep = "")
-  table <- printed_summary(exactly(x$draws, without_copies(x)))
+  table <- printed_summary(x$draws)
   print_summary(with_medians(table, x$draws))
   cat("", pool_fit_lines(x), sep = "\n")
   if (x$pool != "none") mixing_marks(x, table)

@@ -67,9 +67,8 @@ ranef.noiseaware_fit <- function(object, ...) {
   check_varies(object, "ranef")
   remind_troubles(object)
   common <- common_coordinates(object)
-  # with one coefficient all of them differ: see site_shift()
-  shown <- if (is_regression(object$bound) && !any(reported_as(object, coefficients_of(object$bound)) %in% object$problem$partial$shown)) varying_scales(object)
-  shown <- if (is.null(shown)) colnames(common) else sprintf("log(%s)", shown)
+  shared <- if (is_regression(object$bound)) setdiff(reported_as(object, coefficients_of(object$bound)), object$problem$partial$shown)
+  shown <- setdiff(colnames(common), shared)
   rows <- lapply(names(object$release), function(site) {
     own <- reported_coordinates(object, draws_of_site(object, site)) - common - site_shift(object, site)
     colMeans(own)[shown]
