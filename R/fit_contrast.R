@@ -119,7 +119,7 @@ contrast_sites <- function(fit, parameters, call) {
   stats::setNames(lapply(found, `[[`, "values"), vapply(found, `[[`, "", "name"))
 }
 
-varies <- function(values) !all(apply(values, 2L, same_draws, values[, 1L]))
+varies <- function(values) any(values != values[, 1L])
 
 # an intercept is compared when it is asked for, or if nothing else varies; of two levels, the second
 first_varying <- function(fit) {

@@ -12,12 +12,17 @@ plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 
     check_no_dots(...)
     return(plot_shrinkage(x, parameter, level, alone))
   }
+  if (identical(type, "predictive") && has_average(x)) {
+    return(plot(average_site(x), type, level = level, ...) + ggplot2::labs(subtitle = average_title(x)))
+  }
   if (x$pool != "complete" && identical(type, "predictive")) {
     stop_classed("pool", c("Each site has its own parameters, so there is no single prediction to plot.",
                            i = if (is_of_groups(x)) "{.fn predict} takes the group as a column of {.arg newdata}." else "{.fn predict} takes a {.arg site}."))
   }
   NextMethod()
 }
+
+average_title <- function(fit) if (is_of_groups(fit)) "A group at the mean of all" else "A site at the mean of all"
 
 plot_curve <- function(fit, parameter, level, call = caller_env()) {
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)

@@ -76,9 +76,21 @@ with_site_draws <- function(fit, draws) {
   alone
 }
 
+# A site at the mean of all, of which all parameters of a site are known
+average_site <- function(fit) with_site_draws(fit, exactly(fit$draws, fit$problem$partial$reported))
+
+has_average <- function(fit) identical(fit$pool, "partial")
+
+# for what takes one set of parameters
+average_or_one <- function(fit, name, call) {
+  if (has_average(fit)) return(average_site(fit))
+  refuse_own_parameters(fit, name, call)
+  fit
+}
+
 # Rows of `newdata` in the groups that its column names. `average`: in a group at the mean of all
 predict_in_groups <- function(fit, newdata, average, allow_new, sites, ..., call) {
-  if (average) return(without_troubles(stats::predict(with_site_draws(fit, exactly(fit$draws, fit$problem$partial$reported)), newdata, ...)))
+  if (average) return(without_troubles(stats::predict(average_site(fit), newdata, ...)))
   variable <- fit$problem$groups$variable
   # of groups that are a function of a variable, the function is computed
   if (is.data.frame(newdata)) newdata <- derived_variables(newdata, variable, call, "newdata")

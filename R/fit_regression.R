@@ -12,7 +12,7 @@
 #'
 #' | function | value |
 #' | --- | --- |
-#' | `formula()` | the model's formula |
+#' | `formula()` | the model's formula, with bars; of a survival model, the terms of its hazard ratios |
 #' | `family()` | [stats::gaussian()], or the family of [model_glm()] |
 #' | `sigma()` | the posterior mean of the residual standard deviation, or its fixed value |
 #' | `fitted()` | a data frame: the rows of `newdata`, with the posterior mean `fitted` of the expected response and its interval `lower`, `upper` |
@@ -40,8 +40,19 @@ NULL
 #' @export
 formula.noiseaware_fit <- function(x, ...) {
   check_no_dots(...)
-  regression_of(x)
-  called_formula(text_formula(x$bound$formula))
+  if (inherits(x$bound, "bound_survival")) return(x$bound$terms)
+  formula <- fixed_formula(x)
+  bars <- bars_text(x$asked$model)
+  if (is.null(bars)) formula else stats::update.formula(formula, stats::as.formula(paste(". ~ . +", bars)))
+}
+
+# without bars
+fixed_formula <- function(fit, call = caller_env()) {
+  if (inherits(fit$bound, "bound_survival")) return(fit$bound$terms)
+  if (is.null(response_of(fit$bound))) {
+    stop_classed("method", "Only a fit of a regression has a formula, but this is a fit of {describe_model(fit$bound)}.", call = call)
+  }
+  called_formula(text_formula(fit$bound$formula))
 }
 
 #' @rdname fit_regression
@@ -49,7 +60,9 @@ formula.noiseaware_fit <- function(x, ...) {
 #' @export
 family.noiseaware_fit <- function(object, ...) {
   check_no_dots(...)
-  regression_of(object)$family
+  response <- response_of(object$bound)
+  if (is.null(response)) stop_classed("method", "Only a fit of a regression has a family, but this is a fit of {describe_model(object$bound)}.")
+  response$family
 }
 
 #' @rdname fit_regression
@@ -57,7 +70,7 @@ family.noiseaware_fit <- function(object, ...) {
 #' @export
 sigma.noiseaware_fit <- function(object, ...) {
   check_no_dots(...)
-  if (regression_of(object)$family$family != "gaussian") {
+  if (!identical(response_of(object$bound)$family$family, "gaussian")) {
     stop_classed("method", "Only a linear regression has a residual standard deviation.")
   }
   if (inherits(object$bound, "bound_weighted")) refuse_scatter(environment())
@@ -82,7 +95,7 @@ fitted.noiseaware_fit <- function(object, newdata = covariate_grid(object), leve
 #' @importFrom stats terms
 #' @export
 terms.noiseaware_fit <- function(x, ...) {
-  terms <- stats::terms(stats::formula(x))
+  terms <- stats::terms(fixed_formula(x))
   # as of a model frame, which broom.helpers asks for
   variables <- vapply(as.list(attr(terms, "variables"))[-1L], function(v) paste(deparse(v), collapse = ""), "")
   attr(terms, "dataClasses") <- stats::setNames(ifelse(variables %in% names(x$bound$levels), "factor", "numeric"), variables)

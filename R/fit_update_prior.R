@@ -256,10 +256,14 @@ update.noiseaware_fit <- function(object, formula. = NULL, ..., prior = NULL) {
 with_formula <- function(fit, formula, model, call = caller_env()) {
   if (!is.null(model)) stop_classed("argument", "{.arg formula.} and {.arg model} must not be given together: a model has a formula.", call = call)
   if (!inherits(formula, "formula")) stop_argument("formula.", "a formula such as . ~ . - age", describe(formula), call = call)
+  model <- fit$asked$model
+  if (inherits(fit$bound, "bound_survival")) {
+    model$formula <- survival_terms(stats::update.formula(fit$bound$terms, formula), "formula.", call)
+    return(model)
+  }
   if (is.null(response_of(fit$bound)) || is.null(fit$bound$formula)) {
     stop_classed("formula", "{.arg formula.} is for fits of a regression, but this is a fit of {describe_model(fit$bound)}.", call = call)
   }
-  model <- fit$asked$model
   before <- called_formula(text_formula(fit$bound$formula))
   split <- split_bars(stats::update.formula(before, formula), call)
   model$formula <- formula_text(functions_as_names(split$formula, call))

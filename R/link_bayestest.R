@@ -1,9 +1,9 @@
 # insight and bayestestR: the parameters, their priors and their draws.
 
 #' @exportS3Method insight::get_parameters
-get_parameters.noiseaware_fit <- function(x, component = c("conditional", "all"), parameters = NULL, summary = FALSE, ...) {
-  component <- if (missing(component)) "conditional" else check_choice(component, "component", c("conditional", "all"))
-  draws <- if (component == "all") parameter_matrix(x) else coefficient_draws(x)
+get_parameters.noiseaware_fit <- function(x, component = "conditional", parameters = NULL, summary = FALSE, ...) {
+  component <- check_choice(component, "component", c("conditional", "random", "all"))
+  draws <- if (component == "all") parameter_matrix(x) else parameter_matrix(x)[, components_of(x)[[component]], drop = FALSE]
   if (!is.null(parameters)) draws <- draws[, grepl(paste(parameters, collapse = "|"), colnames(draws)), drop = FALSE]
   if (summary) return(data.frame(Parameter = colnames(draws), Estimate = unname(colMeans(draws))))
   as.data.frame(draws, optional = TRUE)
@@ -11,12 +11,34 @@ get_parameters.noiseaware_fit <- function(x, component = c("conditional", "all")
 
 #' @exportS3Method insight::find_parameters
 find_parameters.noiseaware_fit <- function(x, flatten = FALSE, ...) {
-  conditional <- colnames(coefficient_draws(x))
-  other <- setdiff(posterior::variables(x$draws), conditional)
-  scales <- c("sigma", "df", "cv")
-  found <- c(list(conditional = conditional), if (length(other)) list(covariates = setdiff(other, scales), sigma = intersect(other, scales)))
+  found <- components_of(x)
   found <- found[lengths(found) > 0L]
   if (flatten) unlist(found, use.names = FALSE) else found
+}
+
+# Coefficients; those of sites that vary about a mean, and how they vary; what describes the response otherwise; the rest
+components_of <- function(fit) {
+  all <- posterior::variables(fit$draws)
+  conditional <- colnames(coefficient_draws(fit))
+  random <- if (has_average(fit)) {
+    of_sites <- as.vector(outer(fit$problem$partial$shown, names(fit$release), site_variables))
+    intersect(all, c(of_sites, grep("^(sd|cor)\\[", fit$problem$names[length(fit$problem$partial$heads) + seq_along(all)], value = TRUE)))
+  }
+  conditional <- setdiff(conditional, random)
+  rest <- setdiff(all, c(conditional, random))
+  scales <- c("sigma", "df", "cv", "shape")
+  sizes <- size_names_of(fit)
+  list(conditional = conditional, random = random, sigma = intersect(rest, scales), covariates = setdiff(rest, c(scales, sizes)), size = intersect(rest, sizes))
+}
+
+size_names_of <- function(fit) c("n", if (is_pooled(fit)) size_names(names(fit$release)))
+
+#' @exportS3Method insight::find_formula
+find_formula.noiseaware_fit <- function(x, ...) {
+  formula <- fixed_formula(x)
+  bars <- bars_text(x$asked$model)
+  structure(c(list(conditional = formula), if (!is.null(bars)) list(random = stats::as.formula(paste("~", gsub("[()]", "", bars)), env = environment(formula)))),
+            class = c("insight_formula", "list"))
 }
 
 #' @exportS3Method insight::get_priors
@@ -74,12 +96,14 @@ model_info.noiseaware_fit <- function(x, ...) {
   info
 }
 
-# Of a model without a response nothing is true of what insight asks but that it is Bayesian.
+# Of a model without a response little is true of what insight asks.
 info_of_model <- function(x, ...) {
   info <- insight::model_info(stats::lm(y ~ 1, data.frame(y = c(0, 1))), ...)
   info[vapply(info, isTRUE, TRUE)] <- FALSE
   info$is_bayesian <- TRUE
   info$family <- x$bound$model$name
+  true <- list(bernoulli = c("is_binomial", "is_bernoulli"), poisson = c("is_count", "is_poisson"), normal = "is_linear")[[x$bound$model$name]]
+  info[true] <- TRUE
   info["link_function"] <- list(NULL)
   info
 }
@@ -118,6 +142,13 @@ describe_prior.noiseaware_fit <- function(model, ...) {
   table <- get_priors.noiseaware_fit(model)
   names(table)[-1L] <- paste0("Prior_", names(table)[-1L])
   table
+}
+
+#' @exportS3Method bayestestR::simulate_prior
+simulate_prior.noiseaware_fit <- function(model, n = 1000, ...) {
+  refuse_own_parameters(model, "model", environment(), "{.fn prior_summary} describes the priors of sites.")
+  draws <- prior_draws(model, check_count(n, "n"))
+  as.data.frame(draws[, colnames(coefficient_draws(model)), drop = FALSE], optional = TRUE)
 }
 
 #' @exportS3Method bayestestR::diagnostic_posterior

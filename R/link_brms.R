@@ -15,7 +15,8 @@
 #' @param method `"posterior_epred"`: the expected response; `"posterior_predict"`: a new response; `"posterior_linpred"`: the linear predictor.
 #' @param resolution Number of points between the bounds of a numeric covariate.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
-#' @param ... For a fit of several sites: `site`, and `sites` for a new one, as in [predict()][pool_methods].
+#' @param ... For a fit of several sites: `site`, and `sites` for a new one, as in [predict()][pool_methods]. With partial pooling and no `site`, the effects
+#'   are for a site with the mean parameters, as in brms.
 #' @return An object of class `brms_conditional_effects`, a list with a data frame for each effect. The data frame has the covariates and `estimate__`
 #'   (posterior median), `se__` (standard deviation), `lower__`, `upper__`; for a response with several levels, it has a row for each level, `cats__`.
 #' @details The generic is from brms. Without brms, `plot(fit, "predictive")` shows the same for one covariate.
@@ -38,7 +39,7 @@ conditional_effects.noiseaware_fit <- function(x, effects = NULL, conditions = N
   remind_troubles(x)
   call <- environment()
   effects <- chosen_effects(x, effects)
-  x <- with_seed(seed, one_of_sites(x, ..., call = call))
+  x <- with_seed(seed, if (has_average(x) && is.null(list(...)$site)) average_site(x) else one_of_sites(x, ..., call = call))
   conditions <- check_conditions(x, conditions)
   shown <- lapply(effects, effect_table, fit = x, conditions = conditions, int_conditions = int_conditions, prob = prob, method = method, points = resolution,
                   seed = seed, call = call)
@@ -49,7 +50,7 @@ conditional_effects.noiseaware_fit <- function(x, effects = NULL, conditions = N
 chosen_effects <- function(fit, effects, call = caller_env()) {
   all <- plotted_covariates(fit, call)
   if (is.null(effects)) {
-    terms <- strsplit(attr(stats::terms(stats::formula(fit)), "term.labels"), ":", fixed = TRUE)
+    terms <- strsplit(attr(stats::terms(fixed_formula(fit)), "term.labels"), ":", fixed = TRUE)
     return(c(as.list(all), Filter(function(term) length(term) == 2L && all(term %in% all), terms)))
   }
   if (!is.character(effects) || length(effects) == 0L) stop_argument("effects", "NULL or names of covariates", describe(effects), call = call)

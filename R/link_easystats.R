@@ -33,7 +33,7 @@ r2.noiseaware_fit <- function(model, ci = 0.95, ...) performance::r2_bayes(model
 #' @exportS3Method performance::model_performance
 model_performance.noiseaware_fit <- function(model, ...) {
   r2 <- bayes_R2.noiseaware_fit(model, seed = 1)
-  table <- data.frame(R2 = mean(r2))
+  table <- data.frame(R2 = stats::median(r2))
   if (regression_of(model)$family$family == "gaussian") table$Sigma <- stats::sigma(model)
   structure(table, class = c("performance_model", "data.frame"))
 }

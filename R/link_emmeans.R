@@ -2,16 +2,27 @@
 
 #' @exportS3Method emmeans::recover_data
 recover_data.noiseaware_fit <- function(object, data = NULL, ...) {
-  refuse_own_parameters(object, "object", environment())
+  object <- average_or_one(object, "object", environment())
   smooth <- object$bound$smooth
   # emmeans would call s()
-  formula <- if (is.null(smooth)) stats::formula(object) else called_formula(stats::reformulate(vapply(smooth$variables[-1L], format_name, "")))
+  formula <- if (is.null(smooth)) fixed_formula(object) else called_formula(stats::reformulate(vapply(smooth$variables[-1L], format_name, "")))
   terms <- stats::delete.response(stats::terms(formula))
-  emmeans::recover_data(call("sample_posterior"), terms, na.action = NULL, data = data %||% covariate_grid(object), ...)
+  emmeans::recover_data(call("sample_posterior"), terms, na.action = NULL, data = data %||% emmeans_grid(object), ...)
+}
+
+# A grid whose means are where conditional_effects() and plots hold numbers, and whose ranges are the bounds
+emmeans_grid <- function(fit) {
+  grid <- covariate_grid(fit)
+  for (v in setdiff(names(grid), names(fit$bound$levels))) {
+    ends <- range(covariate_range(fit, v, 2L))
+    grid[[v]] <- c(ends, rep((nrow(grid) * held_number(fit, v) - sum(ends)) / (nrow(grid) - 2L), nrow(grid) - 2L))
+  }
+  grid
 }
 
 #' @exportS3Method emmeans::emm_basis
 emm_basis.noiseaware_fit <- function(object, trms, xlev, grid, ...) {
+  object <- average_or_one(object, "object", environment())
   if (inherits(object$bound, "bound_categories")) return(emm_basis_categories(object, grid))
   draws <- coefficient_draws(object)
   # a label for rates, which emmeans knows by the name of the Poisson family

@@ -51,11 +51,14 @@ bar_labels <- function(side, call) {
   found
 }
 
-# for format()
-bars_line <- function(model) {
+# "(1 + x | g)"; NULL without bars
+bars_text <- function(model) {
   if (is.null(model$bars)) return(NULL)
   labels <- sub("^\\(Intercept\\)$", "1", model$bars$labels)
   if (!"1" %in% labels) labels <- c("0", labels)
   bar <- if (model$bars$correlated || length(model$bars$labels) == 1L) "|" else "||"
-  paste0("  groups        (", paste(labels, collapse = " + "), " ", bar, " ", model$group, ")")
+  paste0("(", paste(labels, collapse = " + "), " ", bar, " ", model$group, ")")
 }
+
+# for format()
+bars_line <- function(model) if (!is.null(model$bars)) paste0("  groups        ", bars_text(model))

@@ -570,6 +570,7 @@ test_that("what partial pooling cannot do is refused", {
   a <- two_yes()$north
   b <- two_yes()$south
   fit <- sample_posterior(two_yes(), model_bernoulli(), pool = "partial", chains = 1, iter = 100, seed = 1)
+  apart <- sample_posterior(two_yes(), model_bernoulli(), pool = "none", chains = 1, iter = 20, seed = 1)
   levels <- sample_posterior(two_yes(), model_categorical(), pool = "complete", chains = 1, iter = 40, seed = 1)
   several <- stat_sums(~ x + z + I(x^2) + x:z + I(z^2), bounds = list(x = c(-300, 300), z = c(-300, 300)), rescale = FALSE)
   set.seed(14)
@@ -580,13 +581,14 @@ test_that("what partial pooling cannot do is refused", {
       quote(sample_posterior(list(north = a), model_bernoulli(), pool = "partial")),
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = ~ rate)),
       quote(partial_pooling(y ~ x)),
-      quote(plot(fit, type = "predictive")))),
+      quote(plot(apart, type = "predictive")))),
     refusals("prior", list(
       quote(partial_pooling(sd = prior_normal(0, 1))),
       quote(partial_pooling(sd = list(prior_half_normal()))),
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = partial_pooling(sd = list(rate = prior_half_normal())))))),
     refusals("argument", list(
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "partial", init = list(c("prob[yes]" = 0.2)))),
+      quote(plot(fit, type = "predictive")),
       quote(predict(fit, data.frame(x = 1))))),
     refusals("method", list(
       quote(predict(levels, data.frame(x = 1))),

@@ -26,12 +26,14 @@ test_that("bayestestR: arguments by position, priors, modes and diagnostics", {
   expect_error(bayestestR::rope_range(fit), class = "noiseaware_error_meaningless")
 })
 
-test_that("insight: of a model without a response only that it is Bayesian", {
+test_that("insight: of a model without a response its family, and that it is Bayesian", {
   skip_if_not_installed("insight")
   info <- insight::model_info(rate)
   expect_true(info$is_bayesian)
-  expect_false(any(unlist(info[c("is_linear", "is_binomial", "is_count", "is_mixed")])))
+  expect_true(info$is_binomial && info$is_bernoulli)
+  expect_false(any(unlist(info[c("is_linear", "is_count", "is_mixed")])))
   pool <- sample_posterior(two_yes(), model_bernoulli(), pool = "partial", chains = 1, iter = 40, seed = 1)
+  expect_true(insight::model_info(pool)$is_bernoulli)
   expect_identical(insight::get_priors(pool)$Parameter, c("prob[yes]", "sd[logit(prob[yes])]"))
 })
 
@@ -73,7 +75,7 @@ test_that("performance", {
   skip_if_not_installed("performance")
   r2 <- internal("bayes_R2.noiseaware_fit")(fit, seed = 1)
   expect_equal(performance::r2(fit)$R2_Bayes, median(r2), ignore_attr = TRUE)
-  expect_equal(as.data.frame(performance::model_performance(fit)), data.frame(R2 = mean(r2), Sigma = sigma(fit)), ignore_attr = TRUE)
+  expect_equal(as.data.frame(performance::model_performance(fit)), data.frame(R2 = median(r2), Sigma = sigma(fit)), ignore_attr = TRUE)
   expect_error(performance::check_model(fit), class = "noiseaware_error_meaningless")
 })
 
@@ -102,5 +104,5 @@ test_that("insight: only kinds of parameters that there are", {
   cells <- stat_counts(~ low:smoke, list(low = c("no", "yes"), smoke = c("no", "yes")))
   odds <- sample_posterior(as_release(c(40, 20, 30, 25), cells, mech_laplace(epsilon = 1), n = 115), model_logistic(low ~ smoke), chains = 1, iter = 40, seed = 1)
   expect_named(insight::find_parameters(odds), c("conditional", "covariates"))
-  expect_named(insight::find_parameters(fit), c("conditional", "covariates", "sigma"))
+  expect_named(insight::find_parameters(fit), c("conditional", "sigma", "covariates"))
 })

@@ -87,3 +87,51 @@ test_that("fits without a common mean say so", {
   expect_identical(fixef(one), coef(one))
   expect_error(ranef(one), "one release", class = "noiseaware_error_pool")
 })
+
+test_that("what all sites share is reported once, and shown for a site at the mean of all", {
+  own <- function(vary) {
+    alone <- sample_posterior(sites, model_lm(y ~ x), pool = partial_pooling(vary), chains = 1, iter = 40, seed = 1)
+    list(fit = alone, sites = grep("[first]", posterior::variables(alone), fixed = TRUE, value = TRUE), deviation = names(ranef(alone)))
+  }
+  intercepts <- own(~ `(Intercept)`)
+  expect_identical(intercepts$sites, "(Intercept)[first]")
+  expect_identical(intercepts$deviation, "(Intercept)")
+  expect_identical(colnames(coef(intercepts$fit)), c("(Intercept)", "x", "sigma"))
+  expect_identical(unique(coef(intercepts$fit)[, "x"]), mean(as.matrix(intercepts$fit)[, "x"]))
+  expect_identical(own(~ x)$sites, "x[first]")
+  # slopes that vary about the middle of the bounds move an intercept at 0
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(0, 1), x = c(0, 1)), rescale = FALSE)
+  off <- lapply(c(first = 40, second = 70), function(n) simulate_release(data.frame(y = runif(n), x = runif(n)), st, mech_laplace(epsilon = 9)))
+  off <- sample_posterior(off, model_lm(y ~ x), pool = partial_pooling(~ x), chains = 1, iter = 40, seed = 1)
+  expect_false(off$bound$design$centre[2] == 0)
+  expect_identical(setdiff(posterior::variables(off), posterior::variables(off)[1:4]), c("(Intercept)[first]", "x[first]", "(Intercept)[second]", "x[second]"))
+  expect_identical(own(~ sigma)$sites, "sigma[first]")
+
+  effects <- internal("conditional_effects.noiseaware_fit")(intercepts$fit, resolution = 2)$x
+  draws <- as.matrix(intercepts$fit)
+  expect_equal(effects$estimate__, apply(draws[, "(Intercept)"] + outer(draws[, "x"], effects$x), 2, median))
+  expect_identical(plot(intercepts$fit, "predictive")$labels$subtitle, "A site at the mean of all")
+  skip_if_not_installed("emmeans")
+  means <- as.data.frame(emmeans::emmeans(intercepts$fit, ~ x))
+  expect_equal(means$emmean, median(draws[, "(Intercept)"] + means$x * draws[, "x"]))
+  alone <- sample_posterior(sites, model_lm(y ~ x), pool = "none", chains = 1, iter = 20)
+  expect_error(internal("recover_data.noiseaware_fit")(alone), class = "noiseaware_error_pool")
+})
+
+test_that("the formula has the bars, and insight the groups", {
+  places <- list(town = c("a", "b", "c"))
+  asked <- list(size = stat_counts(~ town, places), sums = stat_by(stat_crossprod(y ~ x, bounds = list(y = c(0, 1), x = c(0, 1))), places))
+  set.seed(4)
+  records <- data.frame(town = rep(places$town, each = 20), x = runif(60), y = runif(60))
+  grouped <- sample_posterior(simulate_release(records, asked, list(size = mech_exact(), sums = mech_laplace(epsilon = 9))), model_lm(y ~ x + (1 | town)), chains = 1, iter = 40, seed = 1)
+  expect_identical(deparse(formula(grouped)), "y ~ x + (1 | town)")
+  expect_identical(attr(terms(grouped), "term.labels"), "x")
+  expect_identical(deparse(formula(update(grouped, . ~ . - x, iter = 20))), "y ~ (1 | town)")
+  skip_if_not_installed("insight")
+  expect_identical(insight::find_random(grouped), list(random = "town"))
+  parts <- insight::find_parameters(grouped)
+  expect_identical(parts$conditional, c("(Intercept)", "x"))
+  expect_identical(parts$random, c("sd[(Intercept)]", sprintf("(Intercept)[%s]", places$town)))
+  expect_setequal(unlist(parts), posterior::variables(grouped))
+  expect_identical(names(insight::get_parameters(grouped, component = "random")), parts$random)
+})

@@ -118,7 +118,10 @@ test_that("rstantools: predictors, expectations, numbers of draws", {
 test_that("emmeans", {
   skip_if_not_installed("emmeans")
   means <- as.data.frame(emmeans::emmeans(fit, ~ smoke))
-  expect_equal(means$emmean, medians(cbind(beta %*% c(1, 32, 0), beta %*% c(1, 32, 1))))
+  # ages are held where conditional_effects() and plots hold them
+  age <- mean(as.matrix(fit)[, "mean[age]"])
+  expect_equal(means$emmean, medians(cbind(beta %*% c(1, age, 0), beta %*% c(1, age, 1))))
+  expect_identical(as.data.frame(emmeans::emmeans(fit, ~ age, cov.reduce = range))$age, c(14, 50))
   expect_equal(as.data.frame(pairs(emmeans::emmeans(fit, ~ smoke)))$estimate, median(-beta[, "smoke1"]))
   expect_equal(as.data.frame(emmeans::emtrends(fit, ~ smoke, var = "age"))$age.trend, rep(median(beta[, "age"]), 2))
   at <- as.data.frame(emmeans::emmeans(fit, ~ age, at = list(age = 20), data = newdata))
@@ -160,7 +163,11 @@ test_that("bayestestR and insight", {
   expect_identical(insight::get_parameters(fit), as.data.frame(fit)[1:3])
   expect_identical(insight::get_parameters(fit, summary = TRUE)$Estimate, unname(coef(fit)))
   expect_identical(insight::find_parameters(fit)$sigma, "sigma")
-  expect_identical(insight::find_parameters(fit, flatten = TRUE), posterior::variables(fit)[c(1:3, 5:9, 4)])
+  drawn <- bayestestR::simulate_prior(fit, n = 200)
+  expect_identical(dim(drawn), c(200L, 3L))
+  expect_named(drawn, colnames(beta))
+  expect_error(bayestestR::simulate_prior(pool), class = "noiseaware_error_pool")
+  expect_identical(insight::find_parameters(fit, flatten = TRUE), posterior::variables(fit))
   expect_identical(insight::get_priors(fit)$Distribution, rstantools::prior_summary(fit)$prior)
   # medians and spreads of what each prior is in the units of the data
   priors <- insight::get_priors(fit)
