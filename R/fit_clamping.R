@@ -116,7 +116,7 @@ both_answers <- function(fit, other) {
   # of the two means, in those units
   error <- sqrt(monte_carlo_error(fit, names)^2 + monte_carlo_error(other, names)^2) / sd
   # of the 90% intervals: of heavy tails, sds are too uncertain
-  width <- function(draws) apply(draws, 2L, function(x) diff(stats::quantile(x, c(0.05, 0.95), names = FALSE)))
+  width <- function(draws) drop(diff(draws_quantiles(draws, c(0.05, 0.95))))
   data.frame(parameter = names, mean = colMeans(a), sd = sd, other = colMeans(b), other_sd = apply(b, 2L, stats::sd),
              difference = (colMeans(b) - colMeans(a)) / sd, error = error, ratio = width(a) / width(b), row.names = NULL)
 }

@@ -13,7 +13,7 @@ recover_data.noiseaware_fit <- function(object, data = NULL, ...) {
 # A grid whose means are where conditional_effects() and plots hold numbers, and whose ranges are the bounds
 emmeans_grid <- function(fit) {
   grid <- covariate_grid(fit)
-  for (v in setdiff(names(grid), names(fit$bound$levels))) {
+  for (v in intersect(names(grid), setdiff(covariate_columns(fit$bound)$variable, names(fit$bound$levels)))) {
     ends <- range(covariate_range(fit, v, 2L))
     grid[[v]] <- c(ends, rep((nrow(grid) * held_number(fit, v) - sum(ends)) / (nrow(grid) - 2L), nrow(grid) - 2L))
   }

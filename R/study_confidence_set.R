@@ -281,7 +281,7 @@ bootstrap_interval <- function(sim, null, search) {
   r <- (simulate_values(sim, search$centre) - rep(at$mean, each = sim$replicates)) %*% t(at$w)
   values <- drop(null_gap(sim, null, search$centre + .Call(ffi_pseudo_inverse, at$slopes) %*% t(r)))
   tail <- search$alpha / if (search$side == 0) 2 else 1
-  ends <- stats::quantile(values, c(tail, 1 - tail), names = FALSE)
+  ends <- drop(draws_quantiles(matrix(values), c(tail, 1 - tail)))
   if (search$side != 0) ends[if (search$side > 0) 2L else 1L] <- search$range[if (search$side > 0) 2L else 1L]
   error <- sqrt(tail * (1 - tail) / sim$replicates) / stats::dnorm(stats::qnorm(tail)) * robust_sd(values)
   list(estimate = search$estimate, informative = TRUE, range = search$range, lower = ends[1L], upper = ends[2L], curve = no_curve(),

@@ -20,7 +20,7 @@
 #' so is the comparison. The mean is geometric because a parameter that the release hardly determines, such as a standard deviation if only a mean was
 #' published, differs by orders of magnitude between plausible databases. A few of them would dominate an arithmetic mean. `ratio` includes the loss from
 #' clamping the records to their bounds and summing them, in addition to the noise. An unknown number of records has no row, because anyone with the records
-#' would know it.
+#' would know it. A database without records has the intervals of the prior.
 #'
 #' **Many records.** A release of more records than `records` is compared with databases of this size, and `without` is their width times sqrt(`records` / n):
 #' with many records, intervals narrow with the root of their number. This is checked with a quarter of each database. If the scaled width changes by more than 10
@@ -87,6 +87,7 @@ cost_of_one <- function(fit, databases, level, seed, most, sites = NULL, call = 
       share <- min(1, most / sum(sizes))
       list(n = sum(sizes), data = do.call(rbind, Map(simulated_records, records_of, each, ceiling(share * sizes))))
     })
+    if (made$n == 0) return(cbind(with_seed(seed, prior_widths(fit$bound, level, own)), NA))
     scaled <- function(data) {
       interval_widths(fit_records(fit$bound, data, check_run(2, 1200, 200, 1, seed)), level)[own] * sqrt(nrow(data) / made$n)
     }
@@ -102,6 +103,12 @@ cost_of_one <- function(fit, databases, level, seed, most, sites = NULL, call = 
   ratio <- unname(with_noise) / middle
   data.frame(variable = own, width = unname(with_noise), without = middle, without_mcse = middle * error, ratio = ratio,
              ratio_mcse = ratio * sqrt((width_errors(fit$draws, own, level) / unname(with_noise))^2 + error^2))
+}
+
+# of a database without records
+prior_widths <- function(bound, level, own) {
+  draws <- reported(bound, .Call(ffi_model_prior, bound$spec, new_stream(), 2000L)$theta)[, own, drop = FALSE]
+  drop(diff(draws_quantiles(draws, (1 + c(-level, level)) / 2)))
 }
 
 # Monte Carlo errors of the widths of intervals; the errors of two ends far apart are nearly independent

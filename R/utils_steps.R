@@ -113,8 +113,11 @@ read_cut <- function(operator, arguments, has_variable, label, call) {
     refuse_function(label, "{.arg labels} of {.fn cut} must be different strings, one fewer than {.arg breaks}.", call)
   }
   right <- constant$right %||% TRUE
-  made <- tryCatch(levels(cut(numeric(), breaks, if (!is.null(labels)) as.character(labels), include.lowest = isTRUE(constant$include.lowest),
-                              right = isTRUE(right), dig.lab = as.integer(constant$dig.lab %||% 3L))), error = function(e) NULL)
+  intervals <- function() {
+    levels(cut(numeric(), breaks, if (!is.null(labels)) as.character(labels), include.lowest = isTRUE(constant$include.lowest),
+               right = isTRUE(right), dig.lab = as.integer(constant$dig.lab %||% 3L)))
+  }
+  made <- tryCatch(with_decimal_point(intervals()), error = function(e) NULL)
   if (is.null(made)) refuse_function(label, "R's {.fn cut} does not take these arguments.", call)
   list(steps = list(list(name = "cut", breaks = breaks, right = isTRUE(right), labels = made)), side = given$x)
 }

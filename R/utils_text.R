@@ -51,11 +51,13 @@ level_text <- function(x) {
   text
 }
 
-# as.character(), which writes a number's decimal mark as the session's options say: texts that are compared, or read again
-plain_text <- function(x) {
+# Texts that are compared, or read again: the session's options determine the decimal mark.
+plain_text <- function(x) with_decimal_point(as.character(x))
+
+with_decimal_point <- function(code) {
   old <- options(OutDec = ".")
   on.exit(options(old))
-  as.character(x)
+  code
 }
 
 # A formula as text, so that no environment stays with it.

@@ -555,7 +555,8 @@ test_that("a comma as the session's decimal mark changes no name and no file", {
     readLines(path)
   }
   counted <- function() stat_counts(~ k, levels = list(k = c(0.5, 1.5)))$components
-  right <- list(survival(), bins()$components, written(), counted())
+  halves <- function() stat_counts(~ cut(x, c(0, 0.5, 1)))$components
+  right <- list(survival(), bins()$components, written(), counted(), halves())
   withr::local_options(OutDec = ",")
-  expect_identical(list(survival(), bins()$components, written(), counted()), right)
+  expect_identical(list(survival(), bins()$components, written(), counted(), halves()), right)
 })

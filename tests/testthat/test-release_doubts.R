@@ -44,6 +44,29 @@ test_that("totals in the variables' units under a rescaled statistic are seen, o
   }
 })
 
+test_that("totals that no rescaled records have are seen, whatever the noise and however n is known", {
+  bounds <- list(y = c(0, 500), x = c(0, 100))
+  n <- 400
+  raw <- c(y = 200, x = 50, `y^2` = 41000, `y:x` = 10200, `x^2` = 2600) * n
+  rescaled <- stat_crossprod(y ~ x, bounds)
+  said <- function(value, statistic, mechanism, n, ..., about = "No records have totals like these") {
+    expect_warning(told(as_release(value, statistic, mechanism, n, ...)), about, class = "noiseaware_warning_units")
+  }
+  said(raw, rescaled, mech_gaussian(sd = 0.05 * n), n, about = "appear to be in the variables' units")
+  said(raw, rescaled, mech_gaussian(sd = 0.2 * n), n, about = "y, x, y\\^2")
+  said(raw[1:2], stat_sums(~ y + x, bounds), mech_gaussian(sd = 5), n)
+  said(unname(c(raw, raw)[order(rep(1:5, 2))]), stat_by(rescaled, levels = list(g = c("a", "b"))), mech_gaussian(sd = 5), 2 * n)
+  sized <- function(value, statistic, size) as_release(list(size = size, sums = value), list(size = stat_size(), sums = statistic),
+                                                       list(size = mech_gaussian(sd = 2), sums = mech_gaussian(sd = 5)), n = NULL, neighbours = "add_remove")
+  expect_warning(told(sized(raw, rescaled, n)), "No records", class = "noiseaware_warning_units")
+  expect_no_warning(told(sized(raw, stat_crossprod(y ~ x, bounds, rescale = FALSE), n)))
+  possible <- c(y = -0.2, x = 0, `y^2` = 0.1, `y:x` = 0, `x^2` = 0.1) * n
+  expect_no_warning(told(sized(possible, rescaled, n)))
+  # whatever n is, up to the noise of the size
+  expect_no_warning(told(sized(c(y = n + 19, x = 0, `y^2` = n, `y:x` = 0, `x^2` = n), rescaled, n)))
+  expect_no_warning(told(as_release(raw, rescaled, mech_gaussian(sd = 0.2 * n), n = NULL, neighbours = "add_remove")))
+})
+
 test_that("units of totals are not asked for where the size of the noise is unknown", {
   cauchy <- mech_custom(log_density = function(noise) rowSums(dcauchy(noise, 0, 3, log = TRUE)))
   expect_no_warning(rel <- told(as_release(c(x = 1.5, `x^2` = 2.4), stat_sums(~ x + I(x^2), c(2, 6)), cauchy, 3)))

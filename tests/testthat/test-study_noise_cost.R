@@ -95,6 +95,16 @@ test_that("denoised numbers are those of denoise(), beside what was published", 
   expect_error(plot(sample_posterior(fit$release, model_bernoulli(), method = "naive", chains = 1, iter = 20), "denoised"), class = "noiseaware_error_argument")
 })
 
+test_that("a database without records has the prior's intervals", {
+  size <- as_release(list(size = c(n = 1), x = c(x = 0.2)), list(size = stat_size(), x = stat_sums(~ x, bounds = list(x = c(0, 30)))),
+                     list(size = mech_discrete_laplace(epsilon = 1), x = mech_gaussian(sd = 30)), n = NULL, neighbours = "add_remove")
+  few <- sample_posterior(size, model_poisson(prior = prior_gamma(3, 2)), prior_n = prior_n("uniform", lower = 0, upper = 3), chains = 2, iter = 600, seed = 1)
+  expect_gt(mean(as.matrix(few)[, "n"] == 0), 0.1)
+  expect_true(is.finite(noise_cost(few, databases = 12, seed = 1)$without))
+  prior <- internal("prior_widths")
+  expect_equal(mean(replicate(20, prior(few$bound, 0.9, "rate"))), diff(qgamma(c(0.05, 0.95), 3, 2)), tolerance = 0.03)
+})
+
 test_that("sites without pooling cost what each costs alone, those with the same parameters what all cost together", {
   skip_on_cran()
   sums <- stat_sums(~ x, list(x = c(0, 30)))
