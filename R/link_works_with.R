@@ -13,6 +13,9 @@ no_tests <- "It compares likelihoods or sums of squares, which a release does no
 
 no_delta <- "It reads one number for each coefficient, where a fit has draws. `contrast(fit, \"age - lwt\")` compares coefficients, with intervals."
 
+no_one_parameter <- "A fit has several parameters: `coef()` gives posterior means, `summary()` medians and quantiles of all of them."
+no_call <- "A fit keeps its release and its model, not the call: `update(fit)` samples again."
+
 no_densities <- "It estimates prior and posterior densities at a point from draws. `test_hypothesis()` and `bayes_factor()` compute the Bayes factor without that."
 
 #' Functions of other packages that work on a fit
@@ -51,6 +54,16 @@ works_with <- function() {
     row("stats", "df.residual(fit)", no_residuals, FALSE),
     row("stats", "anova(fit)", no_tests, FALSE),
     row("stats", "drop1(fit)", no_tests, FALSE),
+    row("stats", "extractAIC(fit)", no_tests, FALSE),
+    row("stats", "profile(fit)", no_likelihood, FALSE),
+    row("stats", "hatvalues(fit)", no_records, FALSE),
+    row("stats", "influence(fit)", no_records, FALSE),
+    row("stats", "case.names(fit)", no_records, FALSE),
+    row("stats", "variable.names(fit)", "of the coefficients"),
+    row("stats", "getCall(fit)", no_call, FALSE),
+    row("stats", "median(fit)", no_one_parameter, FALSE),
+    row("base", "mean(fit)", no_one_parameter, FALSE),
+    row("base", "labels(fit)", "of the formula's terms"),
     row("posterior", "as_draws_rvars(fit)", "and the other formats of draws"),
     row("posterior", "ndraws(fit)", "`nchains()`, `niterations()`, `variables()`, `nvariables()`"),
     row("posterior", "rhat(fit)", "`ess_bulk()`, `ess_tail()`: by name of the parameter"),
@@ -170,6 +183,44 @@ anova.noiseaware_fit <- function(object, ...) refuse_meaningless("anova")
 #' @importFrom stats drop1
 #' @export
 drop1.noiseaware_fit <- function(object, ...) refuse_meaningless("drop1")
+
+#' @importFrom stats extractAIC
+#' @export
+extractAIC.noiseaware_fit <- function(fit, ...) refuse_meaningless("extractAIC")
+
+#' @importFrom stats profile
+#' @export
+profile.noiseaware_fit <- function(fitted, ...) refuse_meaningless("profile")
+
+#' @importFrom stats hatvalues
+#' @export
+hatvalues.noiseaware_fit <- function(model, ...) refuse_meaningless("hatvalues")
+
+#' @importFrom stats influence
+#' @export
+influence.noiseaware_fit <- function(model, ...) refuse_meaningless("influence")
+
+#' @importFrom stats case.names
+#' @export
+case.names.noiseaware_fit <- function(object, ...) refuse_meaningless("case.names")
+
+#' @importFrom stats variable.names
+#' @export
+variable.names.noiseaware_fit <- function(object, ...) colnames(coefficient_draws(object))
+
+#' @importFrom stats getCall
+#' @export
+getCall.noiseaware_fit <- function(x, ...) refuse_meaningless("getCall")
+
+#' @importFrom stats median
+#' @export
+median.noiseaware_fit <- function(x, na.rm = FALSE, ...) refuse_meaningless("median")
+
+#' @export
+mean.noiseaware_fit <- function(x, ...) refuse_meaningless("mean")
+
+#' @export
+labels.noiseaware_fit <- function(object, ...) labels(stats::terms(object))
 
 #' @exportS3Method rstantools::log_lik
 log_lik.noiseaware_fit <- function(object, ...) refuse_meaningless("log_lik")

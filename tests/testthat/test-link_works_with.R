@@ -61,6 +61,8 @@ test_that("each row of the table does what it says", {
 test_that("stats and posterior", {
   expect_equal(formula(fit), bwt ~ age + smoke, ignore_attr = TRUE)
   expect_identical(family(fit)$link, "identity")
+  expect_identical(labels(fit), c("age", "smoke"))
+  expect_identical(variable.names(fit), colnames(beta))
   expect_identical(sigma(fit), mean(as.matrix(fit)[, "sigma"]))
   expect_identical(sigma(update(fit, model = model_lm(sigma = fixed(700)), iter = 20)), 700)
   expect_identical(c(posterior::ndraws(fit), posterior::nchains(fit), posterior::niterations(fit)), c(400L, 2L, 200L))
