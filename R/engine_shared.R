@@ -183,7 +183,7 @@ outside_lines <- function(fit, what = "exact") {
   if (isTRUE(fit$bound$natural)) return("  bounds     natural limits: no record lies outside")
   outside <- outside_bounds(fit)
   verdict <- if (outside[["any"]] <= likely_outside) paste(what, "if no record lies outside the bounds") else
-    sprintf("NOT %s: records outside the bounds are likely", what)
+    sprintf("NOT %s: records may lie outside the bounds", what)
   c(paste0("  bounds     ", verdict), share_line(fit))
 }
 

@@ -100,7 +100,7 @@ exact_evidence <- function(fit, call) {
   if (is.null(value)) return(NULL)
   outside <- inherits(bound, "bound_exponential") && exponential_outside(fit) > likely_outside
   if (outside && known && engine_imputes(engine_of(fit))) return(NULL) # "clt" knows of bounds
-  new_evidence(value, 0, if (outside) "NOT exact: bounds are ignored, and records outside them are likely")
+  new_evidence(value, 0, if (outside) "NOT exact: bounds are ignored, and records may lie outside them")
 }
 
 # Is the release of counts, which the table engines take?

@@ -151,12 +151,20 @@ combine_synthetic <- function(sets, analysis, level = 0.95) {
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   tell_few_sets(sets)
   call <- environment()
+  warned <- list()
   told <- lapply(seq_along(sets), function(k) {
-    result <- tryCatch(analysis(sets[[k]]), error = function(e) {
+    result <- withCallingHandlers(tryCatch(analysis(sets[[k]]), error = function(e) {
       stop_classed("analysis", c("{.arg analysis} failed for data set {k} of {length(sets)}.", x = "{conditionMessage(e)}"), call = call)
+    }), warning = function(w) {
+      warned[[conditionMessage(w)]] <<- union(warned[[conditionMessage(w)]], k)
+      tryInvokeRestart("muffleWarning")
     })
     read_analysis(result, k, call)
   })
+  for (text in names(warned)) {
+    cli::cli_warn(c("{.arg analysis} warned for {length(warned[[text]])} of {length(sets)} data sets: {shorten_list(warned[[text]], 5L)}.", x = "{text}"),
+                  class = "noiseaware_warning_analysis")
+  }
   lengths <- unique(lapply(told, function(t) names(t$estimate)))
   if (length(lengths) > 1L) stop_classed("argument", "{.arg analysis} must return the same estimates for each data set, but their names differ.")
   q <- do.call(rbind, lapply(told, `[[`, "estimate"))

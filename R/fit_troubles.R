@@ -23,9 +23,8 @@ with_troubles <- function(fit, call = caller_env()) {
 # `refit`: a function of releases, a run, and how they are pooled
 with_pool_troubles <- function(fit, refit, call = caller_env()) {
   if (session$quiet) return(fit)
-  of_releases <- if (is_of_groups(fit)) list(fit$problem$groups$release) else fit$release
   found <- function(what, code) try_diagnostic(what, code, call)
-  of_releases <- found("what the releases can be", unlist(lapply(of_releases, release_troubles), recursive = FALSE))
+  of_releases <- found("what the releases can be", if (is_of_groups(fit)) release_troubles(fit$problem$groups$release) else site_troubles(fit$release))
   if (length(of_releases) == 0L) fit$clamping <- found("clamping", compare_clamping(fit, refit))
   if (length(of_releases) == 0L) fit$contextual <- found("contextual effects", compare_contextual(fit, refit))
   fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
@@ -36,4 +35,17 @@ with_pool_troubles <- function(fit, refit, call = caller_env()) {
   fit$decided <- try_diagnostic("what the prior decides", prior_decides(fit), call) %||% character()
   try_diagnostic("what the prior decides", tell_decided(fit), call)
   fit
+}
+
+# what is odd about each site's release, with the names of the sites of which the same is true
+site_troubles <- function(releases) {
+  found <- lapply(releases, release_troubles)
+  each <- unlist(unname(found), recursive = FALSE)
+  said <- vapply(each, function(trouble) trouble$text[[1L]], "")
+  site <- rep(names(releases), lengths(found))
+  lapply(unname(split(seq_along(each), factor(said, unique(said)))), function(same) {
+    trouble <- each[[same[1L]]]
+    trouble$text[[1L]] <- paste0(if (length(same) == 1L) "Site " else "Sites ", shorten_list(site[same], 5L), ": ", trouble$text[[1L]])
+    trouble
+  })
 }

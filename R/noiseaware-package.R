@@ -84,6 +84,7 @@
 #' @section Warnings:
 #' | class: `noiseaware_warning_` | when | remedy |
 #' | --- | --- | --- |
+#' | `analysis` | an analysis of synthetic data gave a warning | look at the data sets that the warning names |
 #' | `bounds` | the method ignores clamping, and records beyond the bounds are likely | `method = "augment"`, or [declare_outside()] |
 #' | `clamping` | the answer depends on what lies beyond the bounds | [declare_outside()] explains which is right; the warning gives both answers |
 #' | `contextual` | slopes change if groups' intercepts may depend on the groups' means of the covariates | [partial_pooling()] with these means |

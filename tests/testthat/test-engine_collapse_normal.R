@@ -476,7 +476,7 @@ test_that("the share of records outside the bounds is that of the draws' margina
   outside <- internal("outside_bounds")(fit)
   expect_equal(outside[["share"]], mean(share))
   expect_equal(outside[["any"]], mean(1 - (1 - share)^40))
-  expect_output(print(fit), "NOT exact: records outside the bounds are likely\n +expected share of records outside 0")
+  expect_output(print(fit), "NOT exact: records may lie outside the bounds\n +expected share of records outside 0")
   expect_output(print(fit), "probability of at least one")
   expect_identical(fit$exact, NA)
 })

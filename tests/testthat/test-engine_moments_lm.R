@@ -393,7 +393,7 @@ test_that("the share of records outside the bounds is that of the draws' margina
     }, 0)
     expect_equal(unlist(lapply(fit$chains, `[[`, "outside")), if (rescale) share else pmin(share, 1), ignore_attr = TRUE)
   }
-  expect_output(print(fit), "NOT valid: records outside the bounds are likely")
+  expect_output(print(fit), "NOT valid: records may lie outside the bounds")
   counts <- sample_posterior(as_release(c(5, 9), stat_counts(~ x, list(x = c("a", "b"))), mech_laplace(epsilon = 1), 14), model_bernoulli(),
                              method = "clt", chains = 1, iter = 20, seed = 1)
   expect_false(any(grepl("outside", utils::capture.output(print(counts)))))

@@ -132,7 +132,7 @@ test_that("Poisson records outside the bounds are told of", {
   sites <- list(a = as_release(31.4, total, mech_laplace(scale = 6), n = 8), b = as_release(77, total, mech_gaussian(sd = 5), n = 15))
   fit <- sample_posterior(sites, model_poisson(prior = prior_gamma(2, 0.4)), pool = "complete", method = "collapse", chains = 1, iter = 2000, seed = 1)
   expect_true(is.na(fit$exact))
-  expect_output(print(fit), "NOT exact: records outside the bounds are likely")
+  expect_output(print(fit), "NOT exact: records may lie outside the bounds")
   expect_equal(internal("outside_bounds")(fit)[["share"]], mean(ppois(6, parameter_draws(fit, "rate"), lower.tail = FALSE)), tolerance = 1e-3)
 })
 
@@ -593,4 +593,14 @@ test_that("what partial pooling cannot do is refused", {
     refusals("method", list(
       quote(predict(levels, data.frame(x = 1))),
       quote(sample_posterior(two, model_mvnormal(prior = prior_niw(within = TRUE)), pool = "partial", method = "collapse"))))))
+})
+
+test_that("what is odd about the releases of several sites is said once, with their names", {
+  asked <- stat_sums(~ y, list(y = c(0, 1)))
+  total <- function(value) as_release(c(y = value), asked, mech_laplace(scale = 0.001), n = 50)
+  found <- internal("site_troubles")(list(north = total(50), south = total(20), west = total(50), east = total(70)))
+  expect_identical(vapply(found, `[[`, "", "kind"), c("limit", "impossible"))
+  expect_match(found[[1]]$text[[1]], "^Sites north, west: At the limit")
+  expect_match(found[[2]]$text[[1]], "^Site east: No 50 records have")
+  expect_identical(internal("site_troubles")(list(south = total(20))), list())
 })

@@ -150,4 +150,12 @@ test_that("an analysis that fails is named by its set; few sets and nearly empty
   said <- tryCatch(combine_synthetic(known, fine), noiseaware_message_cells = function(m) cli::ansi_strip(conditionMessage(m)))
   expect_match(said, "on average: \"y=u:x=a\"", fixed = TRUE)
   expect_silent(combine_synthetic(structure(rep(list(set(rep(5, 6))), 10), class = "noiseaware_synthetic", of = "population", released = 30), fine))
+  odd <- function(data) {
+    count <<- count + 1
+    if (count %in% c(2, 4)) warning("few records")
+    fine(data)
+  }
+  count <- 0
+  warned <- tryCatch(suppressMessages(combine_synthetic(sets, odd)), noiseaware_warning_analysis = function(w) cli::ansi_strip(rlang::cnd_message(w)))
+  expect_match(warned, "warned for 2 of 4 data sets: 2, 4.*few records")
 })
