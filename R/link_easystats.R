@@ -53,7 +53,7 @@ performance_mse.noiseaware_fit <- function(model, ...) refuse_meaningless("perfo
 # ---- gtsummary, which asks broom.helpers -----------------------------------------------------
 
 #' @exportS3Method gtsummary::tbl_regression
-tbl_regression.noiseaware_fit <- function(x, tidy_fun = tidy_coefficients, ...) {
+tbl_regression.noiseaware_fit <- function(x, tidy_fun = tidy.noiseaware_fit, ...) {
   if (is.null(response_of(x$bound))) {
     stop_classed("method", c("The table shows the coefficients of a regression, but this is a fit of {describe_model(x$bound)}.", i = "{.fn tidy} shows all parameters."))
   }
@@ -62,11 +62,6 @@ tbl_regression.noiseaware_fit <- function(x, tidy_fun = tidy_coefficients, ...) 
                              i = "{.fn tidy} shows all of them."))
   }
   NextMethod(tidy_fun = tidy_fun)
-}
-
-tidy_coefficients <- function(x, ...) {
-  table <- tidy.noiseaware_fit(x, ...)
-  table[table$term %in% (coefficient_terms(x) %||% table$term), ]
 }
 
 #' @exportS3Method broom.helpers::model_get_xlevels

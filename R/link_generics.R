@@ -12,7 +12,8 @@
 #' @param re_formula `NULL` or `NA`, as in brms. It matters only for groups: see [predict()][pool_methods].
 #' @param transform Whether to return the expected response instead of the linear predictor.
 #' @param prob Probability inside the interval.
-#' @param variables Names of variables; all by default.
+#' @param variables Names of variables; all by default. For `tidy()`, `"coefficients"` or `"all"`, as for [confint()][fit_methods]: for example, only `"all"`
+#'   includes the standard deviation of a linear regression.
 #' @param measure,margin For table models: the measure that `tidy()` reports instead of the parameters, see [table_measures()]. Odds ratios have the
 #'   median as their estimate and the median absolute deviation (times 1.4826) as their error.
 #' @param conf.int Whether `tidy()` adds intervals: `conf.low`, `conf.high`.
@@ -46,7 +47,7 @@
 #' | | `posterior_linpred()` | the same for the linear predictor |
 #' | | `posterior_interval()` | a matrix with a row for each parameter |
 #' | | `prior_summary()` | a data frame: `variable`, `prior`, and `median`, `mad`, `q5`, `q95` of 10,000 draws |
-#' | generics, broom | `tidy()` | a data frame: `term`, `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess` (bulk) |
+#' | generics, broom | `tidy()` | a data frame, rows as in `confint()`: `term`, `estimate` (posterior mean), `std.error` (posterior SD), interval, `rhat`, `ess` (bulk) |
 #' | | `glance()` | one row: `method`, `exact`, `nobs`, `epsilon`, `chains`, `draws`, `rhat` (largest), `ess` (bulk, smallest) |
 #' | priorsense | `powerscale_sensitivity()` and its plots | as for other models, with the two components described in Details |
 #' | coda | `as.mcmc.list()` | the draws of each chain |
@@ -160,9 +161,10 @@ posterior_interval.noiseaware_fit <- function(object, prob = 0.9, variables = NU
 
 #' @rdname interop
 #' @exportS3Method generics::tidy
-tidy.noiseaware_fit <- function(x, conf.int = TRUE, conf.level = 0.95, exponentiate = FALSE, ..., measure = NULL, margin = NULL) {
+tidy.noiseaware_fit <- function(x, conf.int = TRUE, conf.level = 0.95, exponentiate = FALSE, ..., variables = "coefficients", measure = NULL, margin = NULL) {
   # broom.mixed's, which modelsummary hands on
-  check_argument_names(list(...), c("conf.int", "conf.level", "exponentiate", "measure", "margin", "effects", "component"))
+  check_argument_names(list(...), c("conf.int", "conf.level", "exponentiate", "variables", "measure", "margin", "effects", "component"))
+  variables <- check_choice(variables, "variables", c("coefficients", "all"))
   check_flag(conf.int, "conf.int")
   check_flag(exponentiate, "exponentiate")
   conf.level <- check_number(conf.level, "conf.level", "a number between 0 and 1", 0, 1, strict = TRUE)
@@ -170,6 +172,7 @@ tidy.noiseaware_fit <- function(x, conf.int = TRUE, conf.level = 0.95, exponenti
   if (exponentiate && is.null(effects)) stop_argument("exponentiate", "FALSE if the model has no coefficients", "TRUE")
   remind_troubles(x)
   if (!is.null(measure) || !is.null(margin)) x$draws <- table_measures(x, margin, measure %||% "probability")
+  else if (variables == "coefficients" && !is.null(effects)) x$draws <- exactly(x$draws, effects)
   # the mean of a ratio may be infinite
   location <- if (identical(measure, "odds_ratio")) c("median", "mad") else c("mean", "sd")
   table <- without_capping(posterior::summarise_draws(x$draws, location, "rhat", "ess_bulk"))

@@ -23,17 +23,23 @@ test_that("rstantools", {
 })
 
 test_that("generics", {
-  tidied <- generics::tidy(fit, conf.level = 0.8)
+  # as broom's: the coefficients, which are the rows of confint()
+  short <- generics::tidy(fit, conf.level = 0.8)
+  expect_identical(short$term, names(coef(fit)))
+  expect_equal(unname(as.matrix(short[c("conf.low", "conf.high")])), unname(confint(fit, level = 0.8)))
+  expect_error(generics::tidy(fit, variables = "sigma"), class = "noiseaware_error_argument")
+  tidied <- generics::tidy(fit, conf.level = 0.8, variables = "all")
+  expect_identical(short, tidied[1:2, ])
   expect_identical(tidied$term, posterior::variables(fit$draws))
   expect_identical(names(tidied), c("term", "estimate", "std.error", "conf.low", "conf.high", "rhat", "ess"))
   expect_equal(tidied$conf.high, unname(confint(fit, level = 0.8, variables = "all")[, 2]))
   expect_equal(tidied$estimate[1:2], unname(coef(fit)))
   expect_false("conf.low" %in% names(generics::tidy(fit, conf.int = FALSE)))
   # as broom's callers say it
-  expect_identical(generics::tidy(fit, conf.int = TRUE, conf.level = 0.8, effects = "fixed"), tidied)
+  expect_identical(generics::tidy(fit, conf.int = TRUE, conf.level = 0.8, effects = "fixed"), short)
   expect_error(generics::tidy(fit, intervals = TRUE), "conf.int", class = "noiseaware_error_argument")
   # exponentials of coefficients alone
-  odds <- generics::tidy(fit, conf.level = 0.8, exponentiate = TRUE)
+  odds <- generics::tidy(fit, conf.level = 0.8, exponentiate = TRUE, variables = "all")
   expect_equal(odds$estimate, c(exp(tidied$estimate[1:2]), tidied$estimate[-(1:2)]))
   expect_equal(odds$conf.low, c(exp(tidied$conf.low[1:2]), tidied$conf.low[-(1:2)]))
   expect_equal(odds$conf.high, c(exp(tidied$conf.high[1:2]), tidied$conf.high[-(1:2)]))
@@ -220,6 +226,8 @@ test_that("sites are indices of what they have, which packages read as such", {
   expect_identical(as.vector(posterior::draws_of(by_site[1L, "B"])), as.vector(pooled$draws[, , "prob[yes,B]"]))
   glanced <- generics::glance(pooled)
   expect_identical(glanced[c("method", "nobs", "epsilon")], data.frame(method = "pool", nobs = 300, epsilon = 1))
+  # without coefficients, all parameters
+  expect_identical(generics::tidy(pooled)$term, posterior::variables(pooled$draws))
   expect_error(generics::tidy(pooled, exponentiate = TRUE), class = "noiseaware_error_argument")
 })
 

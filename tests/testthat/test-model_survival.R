@@ -464,6 +464,7 @@ test_that("what follows from a fit; a chain cut in two", {
   expect_error(log_evidence(fit), "not integrated out", class = "noiseaware_error_method")
   expect_identical(names(coef(fit)), c("(Intercept)", "armb"))
   expect_identical(rownames(confint(fit)), c("(Intercept)", "armb"))
+  expect_identical(generics::tidy(fit)$term, c("(Intercept)", "armb"))
   expect_equal(generics::tidy(fit, exponentiate = TRUE)$conf.low[2], exp(confint(fit)["armb", 1]))
   expect_error(contrast(fit), "survival_measures", class = "noiseaware_error_argument")
   none <- sample_posterior(as_release(c(6, 5, 4, 7, 2), stat_survival(~ 1, short), mech_laplace(scale = 1), 24), model_survival(~ 1, "piecewise", baseline = prior_gamma_process(rate = 0.3)),
