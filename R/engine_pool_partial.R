@@ -46,7 +46,7 @@
 #' is. For covariances of [model_mvnormal()], for log-linear models, for [model_survival()] and for models of your own they are half of the standard deviation
 #' of the model's own prior. Steps of a walk have half of these scales. In a walk of second order, the second site is normal about the first with the
 #' standard deviation that is the default scale of sites without an order. The effect of a covariate has the same scale divided by the covariate's standard
-#' deviation. rstantools' `prior_summary()` of the fit shows these priors.
+#' deviation. rstantools' `prior_summary()` of the fit shows these priors and the priors of the covariates.
 #'
 #' **Draws**: the mean over sites has the model's own names (`prob[yes]`, `(Intercept)`, `sigma`) and is transformed to natural values; a walk has no mean of
 #' the varying parameters. The standard deviations are named after the coordinate, `sd[...]`. Effects are `rural[...]`, correlations `cor[...]`, and the

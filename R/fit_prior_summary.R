@@ -20,7 +20,7 @@ prior_summary.noiseaware_model <- function(object, statistic, seed = 1, ...) {
 summarise_prior <- function(bound, seed, problem = NULL, count = 10000L, prob = 0.9) {
   draws <- with_seed(seed, reported(bound, .Call(ffi_model_prior, bound$spec, new_stream(), count)$theta))
   between <- with_seed(seed, priors_between_sites(problem, count))
-  said <- c(describe_priors(bound), between$said)
+  said <- c(priors_of_sites(describe_priors(bound), problem, names(between$said)), between$said)
   draws <- cbind(draws, between$draws)
   variable <- ifelse(colnames(draws) %in% names(bound$called), bound$called[colnames(draws)], colnames(draws))
   ends <- draws_interval(draws, prob)
@@ -29,7 +29,23 @@ summarise_prior <- function(bound, seed, problem = NULL, count = 10000L, prob = 
   structure(table, class = c("noiseaware_prior_summary", "data.frame"))
 }
 
-# Standard deviations between sites, effects of their covariates, and correlations: `draws`, a column each, and `said`, words by name; NULL where sites have none.
+# What the model's priors are of in sites that are partially pooled. A name such as sd[x] is there a slope's standard deviation between sites.
+priors_of_sites <- function(said, problem, between) {
+  if (length(between) == 0L) return(said)
+  partial <- problem$partial
+  taken <- regmatches(between, regexpr("^sd\\[.*\\]$", between))
+  for (name in taken) said <- sub(name, sub("sd\\[(.*)\\]", "sqrt(cov[\\1,\\1])", name), said, fixed = TRUE)
+  if (isTRUE(partial$covariates %in% c("pooled", "shared"))) return(said)
+  of_covariates <- !names(said) %in% partial$parameters & !is.na(said)
+  said[of_covariates] <- paste(said[of_covariates], "in each", if (is.null(problem$groups)) "site" else "group")
+  said
+}
+
+# Of log kappa, as in src/model/covariates_marginal.c
+log_kappa_prior <- c(mean = log(4), sd = 2)
+
+# The kappa of pooled covariates, standard deviations between sites, effects of the sites' covariates, and correlations: `draws`, a column each, and `said`,
+# words by name; NULL where sites have none.
 priors_between_sites <- function(problem, count) {
   partial <- problem$partial
   if (length(partial$sd) == 0L) return(NULL)
@@ -44,6 +60,10 @@ priors_between_sites <- function(problem, count) {
   colnames(draws) <- problem$names[length(partial$heads) + seq_len(ncol(draws))]
   said <- c(vapply(partial$sd, function(one) unname(describe_sigma(one$fields)), ""), vapply(effects, function(sd) say("normal", 0, sd), ""),
             rep(say("lkj", partial$lkj), pairs))
+  if (isTRUE(partial$pooled_scatter)) {
+    draws <- cbind(kappa = stats::rlnorm(count, log_kappa_prior[[1L]], log_kappa_prior[[2L]]), draws)
+    said <- c(say("lognormal", log_kappa_prior), said)
+  }
   list(draws = draws, said = stats::setNames(said, colnames(draws)))
 }
 
@@ -61,6 +81,7 @@ print.noiseaware_prior_summary <- function(x, ...) {
   if (any(grepl("at mid-bounds", x$prior))) cat("  at mid-bounds  of the response, covariates at the middle of their bounds\n")
   scaled <- regmatches(x$prior, regexpr("sd\\[.*\\]", x$prior))
   if (length(scaled)) cat(sprintf("  %-13s  the root of %s\n", scaled[1L], gsub("sd\\[(.*)\\]", "cov[\\1,\\1]", scaled[1L])))
+  if (any(x$variable == "kappa")) cat("  kappa          means of covariates differ, as normal(mean, cov / kappa)\n")
   cat("\n")
   shown <- as.data.frame(x)
   shown[c("median", "mad", "q5", "q95")] <- lapply(shown[c("median", "mad", "q5", "q95")], function(v) formatC(v, digits = 3, format = "g"))

@@ -167,3 +167,32 @@ test_that("covariates are pooled where a method can, and refused where it cannot
                class = "noiseaware_error_method")
   expect_output(print(partial_pooling(covariates = "pooled")), "the covariates' distribution is pooled")
 })
+
+test_that("prior_summary() has the priors of covariates that are pooled, separate or shared", {
+  skip_if_not_installed("rstantools")
+  set.seed(1)
+  sites <- covariate_sites("x", c(a = 30, b = 40, c = 50))
+  model <- model_lm(y ~ x, covariates = prior_niw(0.3, 4, 2, 6))
+  said <- function(ways, method, pooled = sites) {
+    fit <- suppressWarnings(suppressMessages(sample_posterior(pooled, model, method, pool = partial_pooling(covariates = ways), chains = 1, iter = 10, seed = 1)))
+    table <- rstantools::prior_summary(fit)
+    rownames(table) <- table$variable
+    table
+  }
+  # sd[x] is the slope's standard deviation between sites
+  of_one <- c("normal(0.3, 0.5 sqrt(cov[x,x]))", "inverse_wishart(6, 2)")
+  pooled <- said("pooled", "collapse")
+  expect_identical(pooled[c("mean[x]", "cov[x,x]", "kappa"), "prior"], c(of_one, "lognormal(1.3863, 2)"))
+  expect_equal(unlist(log(pooled["kappa", c("q5", "q95")])), log(4) + 2 * qnorm(c(q5 = 0.05, q95 = 0.95)), tolerance = 0.05)
+  expect_output(print(pooled), "normal(mean, cov / kappa)", fixed = TRUE)
+  shared <- said("shared", "clt")
+  expect_identical(shared[c("mean[x]", "cov[x,x]"), "prior"], of_one)
+  expect_false("kappa" %in% rownames(shared))
+  for (method in c("collapse", "augment")) {
+    separate <- said("separate", method)
+    expect_identical(separate[c("mean[x]", "cov[x,x]"), "prior"], paste(of_one, "in each site"))
+    expect_false(any(grepl("in each", separate$prior[!rownames(separate) %in% c("mean[x]", "cov[x,x]")])))
+    expect_false("kappa" %in% rownames(separate))
+  }
+  expect_identical(separate[c("mean[x]", "cov[x,x]"), 3:6], pooled[c("mean[x]", "cov[x,x]"), 3:6])
+})
