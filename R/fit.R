@@ -238,8 +238,9 @@ print.noiseaware_fit <- function(x, ...) {
 
 # the table of a print and of a report: interval ends are those of confint()
 printed_summary <- function(draws) {
-  quantiles <- ~ stats::setNames(posterior::quantile2(.x, c(0.025, 0.975), type = 6), c("q2.5", "q97.5"))
-  without_capping(posterior::summarise_draws(draws, "mean", "sd", quantiles, "rhat", "ess_bulk", "ess_tail"))
+  found <- draws_diagnostics(draws, tail = TRUE)
+  names <- c("mean", "sd", "q2.5", "q97.5", "rhat", "ess_bulk", "ess_tail")
+  data.frame(variable = colnames(found), stats::setNames(as.data.frame(t(found), row.names = NA), names), check.names = FALSE)
 }
 
 # how the draws were made, and what makes them doubtful; what sweeps and moves did is acceptance()'s
@@ -270,7 +271,7 @@ fit_lines <- function(fit) {
 }
 
 tail_line <- function(fit) {
-  heavy <- heavy_variables(fit$draws)
+  heavy <- heavy_variables(printed_summary(fit$draws))
   if (length(heavy)) paste0("  tails      heavy: means and standard deviations of ", shorten_list(heavy, 5L), " are unreliable; * marks medians and mads instead")
 }
 

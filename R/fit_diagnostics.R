@@ -44,15 +44,23 @@ trouble_lines <- function(fit) vapply(fit$troubles, function(trouble) trouble$te
 
 # ---- convergence -----------------------------------------------------------------
 
+# Rows `mean`, `sd`, `lower` and `upper` (ends of the 95% interval), `rhat`, `ess` and, if asked, `tail`, effective draws in the tails; a column for each
+# variable, NA if some draws are not finite.
+draws_diagnostics <- function(draws, tail = FALSE) {
+  values <- array(as.double(draws), dim(draws))
+  bad <- colSums(!is.finite(values), dims = 2L) > 0
+  rows <- c("mean", "sd", "lower", "upper", "rhat", "ess", if (tail) "tail")
+  found <- matrix(NA_real_, length(rows), dim(values)[3L], dimnames = list(rows, posterior::variables(draws)))
+  values <- values[, , !bad, drop = FALSE]
+  if (!all(bad)) found[, !bad] <- rbind(.Call(ffi_diagnostics, values, 0.025), if (tail) .Call(ffi_tail_ess, values))
+  found[is.nan(found)] <- NA
+  found
+}
+
 # R-hat and bulk effective draws, named after the parameters
 mixing_diagnostics <- function(fit) {
-  draws <- array(as.double(fit$draws), dim(fit$draws))
-  bad <- colSums(!is.finite(draws), dims = 2L) > 0
-  found <- matrix(NA_real_, 2L, dim(draws)[3L])
-  if (!all(bad)) found[, !bad] <- .Call(ffi_diagnostics, draws[, , !bad, drop = FALSE], 0.025)[c("rhat", "ess"), ]
-  found[is.nan(found)] <- NA
-  names <- posterior::variables(fit$draws)
-  list(rhat = stats::setNames(found[1L, ], names), ess = stats::setNames(found[2L, ], names))
+  found <- draws_diagnostics(fit$draws)
+  list(rhat = found["rhat", ], ess = found["ess", ])
 }
 
 # chains only: baselines draw independently

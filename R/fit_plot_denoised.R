@@ -1,7 +1,7 @@
 # plot(fit, "denoised"): published numbers against their posterior, in standard deviations of the noise.
-plot_denoised <- function(fit, level = 0.95, call = caller_env()) {
+plot_denoised <- function(fit, level = 0.95, call = caller_env(), table = denoised_table(fit, level, call)) {
   most <- 40L
-  table <- data <- denoised_table(fit, level, call)
+  data <- table
   left_out <- nrow(data) - most
   data <- utils::head(data, most)
   # exact numbers and answers have no noise to be measured in

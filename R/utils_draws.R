@@ -71,15 +71,12 @@ without_traces <- function(numbers, variable) {
 # Of normal draws the standard deviation would be the 95% interval's length by 3.92; a few draws far out decide it where it is so much more.
 heavy_tailed <- 1.5
 
-heavy_variables <- function(draws) {
-  draws <- posterior::as_draws_matrix(draws)
-  ends <- draws_quantiles(draws, c(0.025, 0.975))
-  posterior::variables(draws)[which(apply(draws, 2L, stats::sd) > heavy_tailed * (ends[2L, ] - ends[1L, ]) / 3.92)]
-}
+# `table`: see printed_summary()
+heavy_variables <- function(table) table$variable[which(table$sd > heavy_tailed * (table$q97.5 - table$q2.5) / 3.92)]
 
-# a table to be shown, with median and mad in place of an unreliable mean and sd
+# The same table, to be shown, with median and mad in place of an unreliable mean and sd
 with_medians <- function(table, draws) {
-  heavy <- intersect(table$variable, heavy_variables(draws))
+  heavy <- heavy_variables(table)
   at <- match(heavy, table$variable)
   values <- posterior::as_draws_matrix(draws)[, heavy, drop = FALSE]
   table$mean[at] <- apply(values, 2L, stats::median)

@@ -147,3 +147,23 @@ void diagnostics_summary(struct diagnostics *d, const double *draws, double tail
     const double spread = r_hat(half, within, between);
     if (spread > out->rhat) out->rhat = spread;
 }
+
+double diagnostics_tail(struct diagnostics *d, const double *draws) {
+    const int count = d->iterations * d->chains, half = half_of(d);
+    double least = INFINITY;
+    memcpy(d->sorted, draws, (size_t)count * sizeof(double));
+    R_qsort(d->sorted, 1, (size_t)count);
+    if (half < 3) return NAN;
+    for (int upper = 0; upper < 2; ++upper) {
+        /* the quantile (R's type 7) lies between this draw and the next */
+        const double cut = d->sorted[(int)floor((upper ? 0.95 : 0.05) * (count - 1) + 1e-9)];
+        for (int k = 0; k < 2 * d->chains; ++k)
+            for (int i = 0; i < half; ++i)
+                d->score[k * half + i] = draws[start_of(d, k) + i] <= cut;
+        double within, between;
+        variances(d, &within, &between);
+        if (within + between == 0) return NAN;
+        least = fmin(least, effective_size(d, within, between));
+    }
+    return least;
+}

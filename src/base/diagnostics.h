@@ -26,4 +26,8 @@ void diagnostics_prepare(struct diagnostics *d);
 void diagnostics_summary(struct diagnostics *d, const double *draws, double tail,
                          struct summary *out);
 
+/* Effective sample size in the tails: the smaller of the draws' indicators of being at most their
+ * quantiles at 0.05 and 0.95; NaN as above, and if an indicator is constant. */
+double diagnostics_tail(struct diagnostics *d, const double *draws);
+
 #endif

@@ -34,3 +34,14 @@ SEXP ffi_diagnostics(SEXP draws, SEXP tail) {
     UNPROTECT(2);
     return out;
 }
+
+/* Effective draws in the tails, of each variable of draws as above. */
+SEXP ffi_tail_ess(SEXP draws) {
+    const int *size = INTEGER(Rf_getAttrib(draws, R_DimSymbol));
+    struct diagnostics d = diagnostics_new(size[0], size[1]);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, size[2]));
+    for (int v = 0; v < size[2]; ++v)
+        REAL(out)[v] = diagnostics_tail(&d, REAL(draws) + (R_xlen_t)v * size[0] * size[1]);
+    UNPROTECT(1);
+    return out;
+}

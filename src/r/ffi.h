@@ -157,6 +157,7 @@ int interrupt_pending(void);
     X(ffi_tilt_slopes, 2) \
     X(ffi_normal_tails, 1) \
     X(ffi_diagnostics, 2) \
+    X(ffi_tail_ess, 1) \
     X(ffi_duplicate, 1)
 
 #define SEXP_ARGUMENTS_0 void

@@ -38,6 +38,15 @@ test_that("diagnostics are those of the posterior package", {
   table <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk")
   expect_equal(found$rhat, setNames(as.numeric(table$rhat), table$variable), tolerance = 1e-8)
   expect_equal(found$ess, setNames(as.numeric(table$ess_bulk), table$variable), tolerance = 1e-8)
+  shown <- internal("printed_summary")(fit$draws)
+  rows <- posterior::summarise_draws(fit$draws, "mean", "sd", ~ posterior::quantile2(.x, c(0.025, 0.975), type = 6), "rhat", "ess_bulk", "ess_tail")
+  expect_equal(shown, as.data.frame(lapply(rows, function(column) if (is.character(column)) column else as.double(column)), optional = TRUE), tolerance = 1e-8)
+  # ties, halves of odd numbers of draws, and draws on both sides of a quantile that is one of them
+  set.seed(5)
+  for (count in c(13, 21, 101, 400)) for (chains in 1:2) {
+    tied <- array(round(stats::filter(rnorm(chains * count), 0.8, "recursive"), 1), c(count, chains, 1L), list(NULL, NULL, "a"))
+    expect_equal(internal("printed_summary")(posterior::as_draws_array(tied))$ess_tail, suppressWarnings(posterior::ess_tail(tied[, , 1])), tolerance = 1e-8)
+  }
   fit$draws[3, 1, "x"] <- Inf
   expect_identical(names(which(is.na(internal("mixing_diagnostics")(fit)$rhat))), "x")
 })
