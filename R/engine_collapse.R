@@ -112,7 +112,7 @@ check_cross_table <- function(bound, n, call, most = 10000) {
   least <- nrow(bound$columns) + 1
   fault <- if (is.null(n)) "The number of records is unknown." else
     if (cells > most) "Their cross-table has {format_size(cells)} cells, but the limit is {format_size(most)}." else
-      if (n < least) "The release has {n} record{?s}, but at least {least} are needed, one more than columns."
+      if (n < least) "The release has {n} record{?s}, but at least {least} are needed, one more than variables (a factor with k levels counts as k - 1)."
   if (is.null(fault)) return(invisible())
   stop_classed("method", c("Method {.val collapse} cannot fit this regression with the factor{?s} {.var {names(bound$levels)}}.", x = fault,
                            i = "Method {.val augment} can."), call = call)

@@ -88,8 +88,8 @@ NULL
 #' | noisy records ([mech_record_noise()]) | [model_lm()], [model_mvnormal()] | yes |
 #'
 #' Probabilities and coefficients are integrated out if the priors allow it. Tables move by transfers of records between cells, normal totals by Hamiltonian
-#' Monte Carlo. The cross-table of a regression's factors is latent and has up to 10,000 cells; the number of records must then be known, and exceed the number
-#' of columns.
+#' Monte Carlo. The cross-table of a regression's factors is latent and has up to 10,000 cells. The number of records must then be known, and exceed the number
+#' of variables, where a factor with k levels counts as k - 1.
 #'
 #' **Clamping.** Counts are not clamped. For other totals the method ignores clamping; apart from that the draws are exact. The printed fit shows the expected
 #' share of records outside the bounds and the probability that there are any. If records outside are likely, there is a warning (`noiseaware_warning_bounds`).

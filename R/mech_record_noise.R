@@ -4,8 +4,8 @@
 #' Noise on every record
 #'
 #' Normal noise with a known standard deviation for each variable was added to each record's values before anything was summed: measurement error, or people who
-#' perturb their numbers before they report them. The noisy records may be public. An ordinary regression of one noisy variable on another is then biased (its
-#' slopes are attenuated), but the posterior from this package is not.
+#' perturb their numbers before they report them. The noisy records may be public. An ordinary regression of one noisy variable on another is then biased: its
+#' slopes are attenuated. The posterior accounts for the noise; Evans and King (2023) correct the estimates instead.
 #'
 #' @param ... Must be empty: the other argument must be named.
 #' @param sd Standard deviations: a vector named by numeric variables. Variables that are not named, or have the value 0, have no noise.

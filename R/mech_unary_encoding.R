@@ -25,9 +25,9 @@
 #' distribution. The cost does not depend on `n`, except that binomial probabilities are summed at some counts, over a number of terms that grows with the
 #' square root of `n`. Between these counts the log probability is interpolated, to within 1e-8.
 #'
-#' With local hashing, this is exact if each person's hash function is drawn at random, independently for every level. In a count-mean sketch many persons share
-#' a hash function, so levels that collide rise and fall together. This distribution, with a q that includes collisions, is only an approximation there. Say so
-#' with `shared = TRUE`: printed fits and reports then do not call it exact.
+#' With local hashing, this is exact if each person has a hash function of their own, drawn so that its values at different levels are independent. In a
+#' count-mean sketch many persons share a hash function, so levels that collide rise and fall together. This distribution, with a q that includes collisions, is
+#' only an approximation there. Say so with `shared = TRUE`: printed fits and reports then do not call it exact.
 #'
 #' `epsilon` is log(p (1 - q) / (q (1 - p))) for bits, because two of a person's bits change with the level; for hashing it is the given `epsilon`.
 #' [release()] does not draw bits, because every person draws their own; [simulate_release()] does.

@@ -59,8 +59,9 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   the noise is larger than in [simulate_release()] by a factor of about 1 + 2^-20. The log density of the continuous noise, which [sample_posterior()] uses,
 #'   equals the discrete one up to a constant. Rounding the records moves a total by about sqrt(n) / 4 units; at n = 10^6 that is a 30,000th of the noise scale.
 #'
-#'   Discrete Gaussian noise has the zero-concentrated guarantee exactly. For `mu`, and for `epsilon` with `delta`, its total variation distance from rounded
-#'   continuous noise is below 1e-13 at that granularity; this is added to `delta`.
+#'   Discrete Gaussian noise has the zero-concentrated guarantee exactly. For `mu`, and for `epsilon` with `delta`, the guarantee is stated for continuous noise,
+#'   rounded to units. The discrete noise of d components with scales of s units has a total variation distance of at most t = d / (49 s^2) from it, which is
+#'   3e-16 d at s = 2^23. The release is therefore (epsilon, delta + (1 + e^epsilon) t)-differentially private; [privacy()] reports `delta` without that term.
 #'
 #'   **In a database** (SQLite, PostgreSQL, DuckDB, Spark) one SQL query clamps, multiplies and rounds each record and adds up
 #'   integers; only the sums leave the database, and the noise is added in R. The result equals the one from a data frame, bit for bit for the same noise. This

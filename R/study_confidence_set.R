@@ -15,7 +15,9 @@
 #' @details
 #' Values are tested with the same random numbers, from the estimate outwards until two in a row are rejected; then the ends are located from the outside
 #' inwards, to a fiftieth of a standard error. The reported set is the interval between the ends. If values inside it were rejected, the interval is larger than
-#' the set, and the printed result says so. If the p-value exceeds 1 - `level` at the best fit, the search for a larger one is skipped.
+#' the set, and the printed result says so. If the p-value exceeds 1 - `level` at the best fit, the search for a larger one is skipped. The
+#' best fit minimises the squared distance of the published numbers from their means, in units of their covariance matrix, plus
+#' a penalty. The penalty is the squared distance of the parameters from the middle of their priors, in units of the priors' spread.
 #'
 #' **The whole range.** If the release contains no information about a parameter, the set is the whole range of its values, and the printed result says so. If
 #' no test rejects towards one end, that end is the limit of the range.
@@ -32,7 +34,7 @@
 #' | element | content |
 #' | --- | --- |
 #' | `lower`, `upper`, `error` | the ends and their Monte Carlo errors |
-#' | `estimate` | the best fit |
+#' | `estimate` | the parameter's value at the best fit |
 #' | `curve` | a data frame of tested values and their p-values |
 #' | `informative` | whether the release contains information about the parameter |
 #' | `gaps` | whether values between the ends were rejected |

@@ -1,6 +1,6 @@
-# Counts what a native speaker would not write, in help, README.md, NEWS.md and messages: openings such as "Of a table, what ...", worn words, and sentences of
-# more than 35 words. It also counts each @return of more than three sentences: the rest belongs in a table or in @details. tools/english.tsv has a count for each
-# file and pattern, which may only shrink: this fails on a file that has more.
+# Counts what a native speaker would not write, in help, vignettes, README.md, NEWS.md and messages: openings such as "Of a table, what ...", worn words, and
+# sentences of more than 35 words. It also counts each @return of more than three sentences: the rest belongs in a table or in @details. tools/english.tsv has a
+# count for each file and pattern, which may only shrink: this fails on a file that has more.
 # Usage: Rscript tools/english.R [--write | -v [pattern]]; --write stores what has shrunk, -v shows the places
 patterns <- c(
   opening = "(^|[.:] )(Of|Under|With) [^.,;:]{1,70}, (what|which|it takes)\\b",
@@ -59,10 +59,11 @@ messages_of <- function(file) {
   strings[lengths(strsplit(strings, " ")) >= 4L]
 }
 
+# code and formulas are a word each
 sentences <- function(text) {
   text <- gsub("\\[([^]]*)\\]\\([^)]*\\)", "\\1", text)
-  text <- gsub("`[^`]*`", "x", text)
-  as.character(unlist(strsplit(as.character(text), "(?<=[.!?])\\s+(?=[A-Z*`\\[(x])", perl = TRUE)))
+  text <- gsub("`[^`]*`|\\$\\$[^$]*\\$\\$|\\$[^$]*\\$", "x", text)
+  as.character(unlist(strsplit(as.character(text), "(?<=[.!?])[)\"]?\\s+(?=[A-Z*`\\[(x\"])", perl = TRUE)))
 }
 
 # texts of roxygen's @return, without code
@@ -112,7 +113,7 @@ shown <- function(file, wanted) {
 # ---- against what is stored -------------------------------------------------------------------
 
 given <- commandArgs(TRUE)
-files <- c("README.md", "NEWS.md", list.files("R", "[.]R$", full.names = TRUE))
+files <- c("README.md", "NEWS.md", list.files("vignettes", "[.]Rmd$", full.names = TRUE), list.files("R", "[.]R$", full.names = TRUE))
 if ("-v" %in% given) {
   wanted <- setdiff(given, "-v")
   for (file in files) shown(file, if (length(wanted)) wanted else c(names(patterns), "long", "return"))

@@ -2,7 +2,7 @@
 #
 # A method is a script methods/NAME.R, .py or .sh, called with the release's file, a file for the draws, and the problem's name. It writes draws as score.R
 # reads them. Rows of results.csv: problem, method, worst errors, effective draws, processor seconds (the whole process: start, reading, sampling, writing),
-# effective draws a second, verdict, and where it was run. A script that fails, or that has nothing to say of a problem (exit status 3), has no draws.
+# effective draws per second, verdict, and where it was run. A script that fails, or that has nothing to say of a problem (exit status 3), has no draws.
 folder <- dirname(sub("--file=", "", grep("--file=", commandArgs(), value = TRUE)))
 sys.source(file.path(folder, "score.R"), globalenv())
 option <- function(name, default) {

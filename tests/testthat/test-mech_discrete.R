@@ -40,6 +40,17 @@ test_that("noise on neighbours keeps the guarantee: privacy loss, and Renyi dive
   }
 })
 
+test_that("discrete Gaussian noise is as near to rounded continuous noise as ?release says", {
+  for (s in c(1, 2, 5, 64, 1024)) {
+    k <- 0:ceiling(12 * s)
+    discrete <- ddiscrete_gaussian(k, 0, s)
+    rounded <- pnorm((0.5 - k) / s) - pnorm((-0.5 - k) / s)
+    distance <- sum(c(1, rep(2, length(k) - 1)) * abs(discrete - rounded)) / 2
+    expect_lt(distance, 1 / (49 * s^2))
+    expect_gt(distance, 1 / (62 * s^2))
+  }
+})
+
 test_that("noise_sd() is the standard deviation of the discrete distribution", {
   cases <- list(list(mech_discrete_laplace(scale = 1), ddiscrete_laplace), list(mech_discrete_gaussian(sd = 1), ddiscrete_gaussian))
   for (case in cases) {
