@@ -18,6 +18,9 @@
 #'   `"ward=x"`, or not, as in `"x"`.
 #' @param reference The name of one of them, against which all others are compared. `NULL`: all pairs, the earlier one against the later one.
 #' @param all_levels `TRUE` also compares the first of two levels, which for differences and odds ratios mirrors the second.
+#' @param records `TRUE` compares the confidential records themselves, not the population that they come from: shares of a table's cells, or shares and means of
+#'   sites and groups. These are the totals from [denoise()] divided by the number of records. For sites and groups, `of` then has names of released counts or
+#'   totals of variables, such as `"smoke=yes"` or `"y"`; `NULL` means the first variable's. Means are of the values after clamping.
 #' @param level Probability inside the intervals.
 #' @param x A comparison returned by `contrast()`.
 #' @param row.names,optional Not used.
@@ -80,25 +83,28 @@ contrast.default <- function(object, ...) check_class(object, "object", "noiseaw
 #' @rdname contrast
 #' @rawNamespace S3method(emmeans::contrast,noiseaware_fit)
 #' @export
-contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", among = NULL, reference = NULL, level = 0.95, all_levels = FALSE, ...) {
+contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", among = NULL, reference = NULL, level = 0.95, all_levels = FALSE, records = FALSE,
+                                    ...) {
   check_no_dots(...)
   check_flag(all_levels, "all_levels")
+  check_flag(records, "records")
   check_choice(measure, "measure", names(contrast_signs))
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   call <- environment()
-  of_pool <- inherits(object, "noiseaware_pool") && (is.null(of) || is.character(of) && all(of %in% fit_parameters(object)))
-  if (!of_pool && is.character(of)) {
+  of_pool <- inherits(object, "noiseaware_pool") && (is.null(of) || is.character(of) && (records || all(of %in% fit_parameters(object))))
+  if (!of_pool && is.character(of) && !records) {
     if (measure != "difference") stop_argument("measure", "left out if {.arg of} has expressions", describe(measure))
     if (!is.null(among) || !is.null(reference)) stop_classed("argument", "{.arg among} and {.arg reference} do not apply to expressions.")
     found <- expressed(object, of, call)
   } else {
-    sides <- if (of_pool) contrast_sites(object, of, call) else contrast_cells(object, of, all_levels, call)
+    sides <- if (of_pool && records) records_of_sites(object, of, all_levels, call) else if (of_pool) contrast_sites(object, of, call) else
+      contrast_cells(object, of, all_levels, records, call)
     found <- contrast_pairs(sides, measure, among, reference, call)
   }
   remind_troubles(object)
   colnames(found$draws) <- if (length(unique(found$of)) == 1L) found$contrast else paste0(found$contrast, "|", found$of)
   structure(list(table = contrast_table(found, level, object), draws = by_chain(found$draws, object), measure = found$measure, quotients = found$quotients,
-                 level = level),
+                 level = level, records = records),
             class = "noiseaware_contrast")
 }
 
@@ -128,7 +134,48 @@ first_varying <- function(fit) {
   Find(function(name) varies(parameter_of_sites(fit, name)$values), c(setdiff(names, "(Intercept)"), intersect(names, "(Intercept)")))
 }
 
-contrast_cells <- function(fit, margin, all_levels, call) {
+# The records' own shares and means in each site: totals from denoise() over the number of records.
+records_of_sites <- function(fit, of, all_levels, call) {
+  if (length(fit$release) < 2L) stop_classed("pool", "{.arg object} must have several sites or groups.", call = call)
+  each <- lapply(stats::setNames(nm = names(fit$release)), records_of_site, fit = fit, call = call)
+  known <- Reduce(intersect, lapply(each, names))
+  if (length(known) == 0L) {
+    stop_classed("argument", c("The release has no count of a level, and no total of a variable, that all sites or groups have in common.",
+                               i = "Without {.arg records}, parameters of the population are compared."), call = call)
+  }
+  first <- known[known == known[1L] | grepl("=", known, fixed = TRUE) & sub("=.*", "", known) == sub("=.*", "", known[1L])]
+  if (length(first) == 2L && !all_levels) first <- first[2L]
+  chosen <- check_names_of(of %||% first, "of", "released counts of levels or totals of variables", known, call)
+  stats::setNames(lapply(chosen, function(name) vapply(each, function(one) one[[name]], numeric(posterior::ndraws(fit$draws)))), chosen)
+}
+
+# a list of draws, named as the statistics name their components
+records_of_site <- function(fit, site, call) {
+  release <- fit$release[[site]]
+  totals <- plain_matrix(if (fit$pool == "none") denoise(fit$fits[[site]]) else denoise(fit, site = site))
+  names <- names(release$value)[(if (fit$pool == "none") NULL else fit$problem$sites[[site]]$index) %||% seq_along(release$value)]
+  size <- release$n %||% if (fit$pool == "none") fit$fits[[site]]$draws[, , "n"] else site_size_draws(fit, site)
+  of_part <- function(part) {
+    statistic <- part$statistic
+    at <- match(names(release$value)[part$index], names)
+    whole <- if (isTRUE(statistic$subset)) statistic$statistic else statistic
+    # records that are left out of a total are not counted
+    if (!inherits(whole, c("stat_counts", "stat_sums", "stat_crossprod")) || is_dropped(whole) || !is.null(whole$weighted) || is.null(size)) return(list())
+    column <- match(statistic$components, whole$columns$name)
+    counted <- inherits(whole, "stat_counts")
+    wanted <- which(!is.na(at) & if (counted) !grepl(":", statistic$components, fixed = TRUE) else !is.na(column) & is.na(whole$columns$level[column]))
+    found <- lapply(wanted, function(k) {
+      mean <- totals[, at[k]] / as.vector(size)
+      if (!isTRUE(whole$rescale)) return(mean)
+      ends <- unlist(whole$columns[column[k], c("lower", "upper")])
+      mean(ends) + mean * diff(ends) / 2
+    })
+    stats::setNames(found, statistic$components[wanted])
+  }
+  unlist(unname(lapply(release_parts(release), of_part)), recursive = FALSE)
+}
+
+contrast_cells <- function(fit, margin, all_levels, records, call) {
   if (inherits(fit$bound, "bound_table")) refuse_own_parameters(fit, "object", call, NULL)
   if (inherits(fit$bound, "bound_table") && is.null(margin) && length(fit$bound$levels) > 1L) {
     variables <- names(fit$bound$levels)
@@ -136,13 +183,16 @@ contrast_cells <- function(fit, margin, all_levels, call) {
     stop_classed("argument", c("{.arg of} must be a formula such as ~ {variables[1L]} | {variables[2L]} for a table of several variables, but is NULL.",
                                i = if (survival) "Hazard ratios and other comparisons of survival between groups: {.fn survival_measures}."), call = call)
   }
+  if (!inherits(fit$bound, "bound_table") && records) {
+    stop_argument("records", "FALSE unless the fit is of several sites or groups, or of a table", "TRUE", call = call)
+  }
   if (!inherits(fit$bound, "bound_table")) {
     example <- paste(posterior::variables(fit$draws)[1L], "> 0")
     stop_classed("argument", c("{.arg of} must be expressions in the parameters, such as {.val {example}}, but is {describe(margin)}.",
                                i = "Formulas are for tables. emmeans and marginaleffects compare predictions of a regression: see {.fn works_with}."), call = call)
   }
   asked <- read_margin(fit, margin, "of", call)
-  p <- conditional_draws(fit, asked, call)
+  p <- if (records) shares_of_records(fit, asked, call) else conditional_draws(fit, asked, call)
   cells <- margin_cells(asked$of, fit$bound$levels)
   # the levels alone name the same
   bare <- function(margin) if (length(margin) == 1L) stats::setNames(margin_cells(margin, fit$bound$levels), fit$bound$levels[[margin]])
@@ -151,6 +201,17 @@ contrast_cells <- function(fit, margin, all_levels, call) {
   sides <- lapply(seq_along(cells), function(k) `colnames<-`(p[, (seq_along(groups) - 1L) * length(cells) + k, drop = FALSE], groups))
   names(sides) <- cells
   structure(if (length(sides) == 2L && !all_levels) sides[2L] else sides, bare = bare(asked$given))
+}
+
+# As conditional_draws(), of the counts of the records.
+shares_of_records <- function(fit, asked, call) {
+  counts <- plain_matrix(denoise_margin(fit, stats::as.formula(paste("~", paste0("`", c(asked$given, asked$of), "`", collapse = ":"))), call))
+  group <- (seq_len(ncol(counts)) - 1L) %/% prod(lengths(fit$bound$levels[asked$of]))
+  sums <- t(rowsum(t(counts), group))[, group + 1L, drop = FALSE]
+  if (any(sums == 0)) {
+    stop_classed("argument", "{.arg records} must be FALSE: in some draws a level of {.var {asked$given}} has no records, so there are no shares.", call = call)
+  }
+  counts / sums
 }
 
 # The draws of all pairs, a column each; `of`, `contrast` and `measure`.
@@ -282,8 +343,8 @@ print.noiseaware_contrast <- function(x, ...) {
   most <- 40L
   table <- utils::head(x$table, most)
   one <- length(unique(x$table$of)) == 1L
-  cat("<contrast> ", contrast_title(x), if (one && x$measure != "expression") paste(" of", table$of[1L]), ", posterior medians with ",
-      format_number(100 * x$level), "% intervals\n\n", sep = "")
+  cat("<contrast> ", contrast_title(x), if (one && x$measure != "expression") paste(" of", table$of[1L]), if (x$records) " among the records",
+      ", posterior medians with ", format_number(100 * x$level), "% intervals\n\n", sep = "")
   number <- function(v) formatC(v, digits = 3, format = "g", flag = "#")
   shown <- data.frame(of = table$of, contrast = table$contrast, lapply(table[c("estimate", "lower", "upper")], number),
                       p = sprintf("%.3f", table$p_above), check.names = FALSE)

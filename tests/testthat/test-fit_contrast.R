@@ -167,3 +167,39 @@ test_that("bayestestR's rope of a contrast is the share of its draws", {
   expect_equal(bayestestR::rope(of, range = c(-0.2, 0.2), ci = 1)$ROPE_Percentage, mean(abs(draws) <= 0.2))
   expect_error(bayestestR::rope(of), "range", class = "noiseaware_error_argument")
 })
+
+test_that("records = TRUE compares the records themselves: totals over sizes, in the units of the data", {
+  quiet <- function(code) suppressWarnings(suppressMessages(code))
+  asked <- stat_counts(~ smoke, list(smoke = c("no", "yes")))
+  sites <- quiet(lapply(c(north = 73.2, south = 31.7), function(yes) as_release(c("smoke=yes" = yes), asked, mech_laplace(scale = 3), n = 189)))
+  for (pool in c("partial", "none", "complete")) {
+    fit <- quiet(sample_posterior(sites, model_bernoulli(), pool = pool, chains = 2, iter = 400, seed = 1))
+    held <- internal("plain_matrix")(denoise(fit))
+    found <- quiet(contrast(fit, records = TRUE))
+    expect_equal(as.vector(posterior::as_draws_matrix(found)), unname(held[, 1] - held[, 2]) / 189, tolerance = 1e-12)
+    expect_output(print(found), "smoke=yes among the records")
+  }
+  expect_error(contrast(fit, "age", records = TRUE), "smoke=yes", class = "noiseaware_error_argument")
+  expect_error(contrast(quiet(sample_posterior(sites[[1]], model_bernoulli(), seed = 1)), records = TRUE), class = "noiseaware_error_argument")
+  # hardly any noise: what the data say, though totals are rescaled and have bounds about 1
+  set.seed(1)
+  data <- data.frame(g = rep(c("a", "b"), c(40, 60)), x = runif(100, -1, 3))
+  data$y <- 2 * data$x + rnorm(100, 3)
+  levels <- list(g = c("a", "b"))
+  asked <- list(size = stat_counts(~ g, levels), total = stat_by(stat_crossprod(y ~ x, list(y = c(-10, 30), x = c(-4, 6))), levels))
+  release <- simulate_release(data, asked, list(size = mech_exact(), total = mech_laplace(scale = 0.002)))
+  groups <- quiet(sample_posterior(release, model_lm(y ~ x + (1 | g)), chains = 1, iter = 300, seed = 1))
+  for (name in c("y", "x")) {
+    found <- as.data.frame(quiet(contrast(groups, name, records = TRUE)))
+    expect_equal(found$estimate, diff(rev(tapply(data[[name]], data$g, mean)))[[1]], tolerance = 0.01)
+  }
+  expect_identical(quiet(contrast(groups, records = TRUE))$table$of, "y")
+  # a table: shares of the counts given the level after the bar
+  crossed <- stat_counts(~ smoke:g, list(smoke = c("no", "yes"), g = c("a", "b")))
+  fit <- quiet(sample_posterior(as_release(c(30, 40, 20, 60), crossed, mech_laplace(epsilon = 1), n = 150), model_table(), chains = 2, iter = 400, seed = 1))
+  counts <- internal("plain_matrix")(denoise(fit, ~ g:smoke))
+  share <- counts[, c(2, 4)] / (counts[, c(1, 3)] + counts[, c(2, 4)])
+  expect_equal(as.vector(posterior::as_draws_matrix(quiet(contrast(fit, ~ smoke | g, records = TRUE)))), unname(share[, 1] - share[, 2]), tolerance = 1e-12)
+  found <- quiet(contrast(fit, ~ smoke:g, "ratio", reference = "smoke=no:g=a", records = TRUE))
+  expect_equal(as.vector(posterior::as_draws_matrix(found)[, 3]), unname(counts[, 4] / counts[, 1]), tolerance = 1e-12)
+})
