@@ -27,7 +27,7 @@ no_densities <- "It estimates prior and posterior densities at a point from draw
 #' | column | meaning |
 #' | --- | --- |
 #' | `package` | the package that has the function |
-#' | `call` | an example: `fit` is a fit of a regression from [sample_posterior()], `newdata` a data frame of its covariates, `pool` a fit of several sites |
+#' | `call` | an example: `fit` is a fit of a regression, `newdata` a data frame of its covariates, `pool` a fit of sites, `survival_fit` of [model_survival()] |
 #' | `works` | whether it works |
 #' | `note` | any peculiarities or, if the function does not work, the reason |
 #' @details The methods are registered when the package with the function is loaded; this package needs none of these packages.
@@ -85,6 +85,7 @@ works_with <- function() {
     row("nlme", "VarCorr(pool)", "variances between sites, in the format of lme4's `as.data.frame()`"),
     row("brms", "conditional_effects(fit)", "with `plot()` and `print()` of brms"),
     row("brms", "hypothesis(fit, \"age > 0\")", "for names with `=`, such as cells of a table, use `contrast()`"),
+    row("survival", "survfit(survival_fit)", "curves with posterior intervals, for `plot()`, `summary()` and `quantile()`"),
     row("generics", "tidy(fit, conf.int = TRUE)", "arguments and columns as in broom.mixed"),
     row("generics", "glance(fit)", "one row"),
     row("generics", "augment(fit)", no_records, FALSE),

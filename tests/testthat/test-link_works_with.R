@@ -12,6 +12,10 @@ expected <- cbind(beta %*% c(1, 20, 0), beta %*% c(1, 30, 1))
 pool <- sample_posterior(list(north = as_release(c(21.2, 7.3), stat_counts(~ smoke, list(smoke = c("no", "yes"))), mech_laplace(scale = 2), n = 30),
                               south = as_release(c(9.1, 11), stat_counts(~ smoke, list(smoke = c("no", "yes"))), mech_laplace(scale = 3), n = 20)),
                          model_bernoulli(), pool = "partial", chains = 2, iter = 400, seed = 1)
+weeks <- c(0, 5, 10, 15, 20, 36)
+exits <- survival_exits(MASS::gehan, Surv(time, cens) ~ treat, weeks, list(treat = c("6-MP", "control")))
+survival_fit <- sample_posterior(simulate_release(exits, stat_survival(~ treat, weeks, list(treat = c("6-MP", "control"))), mech_discrete_laplace(epsilon = 2)),
+                                 model_survival(), chains = 1, iter = 200, seed = 1)
 medians <- function(draws) unname(apply(as.matrix(draws), 2, median))
 # draws of the linear predictor of a regression on age alone
 coefficients_at <- function(fit, age) as.matrix(fit)[, 1:2] %*% rbind(1, age)
@@ -39,7 +43,7 @@ test_that("each row of the table does what it says", {
       next
     }
     inside <- list2env(mget(getNamespaceExports(row$package), asNamespace(row$package), inherits = TRUE))
-    list2env(list(fit = fit, newdata = newdata, pool = pool), inside)
+    list2env(list(fit = fit, newdata = newdata, pool = pool, survival_fit = survival_fit), inside)
     got <- tryCatch(suppressMessages(suppressWarnings(eval(str2lang(row$call), inside))), error = identity)
     # of what gtsummary suggests
     if (inherits(got, "rlib_error_package_not_found")) {
