@@ -28,6 +28,8 @@
 #'
 #' @param site For a data frame of several sites: the name of the column that identifies them. `n` may then also be the name of a column. `number` is the column of
 #'   numbers if a site has a row for each number; if it has one row, `number` names a column for each component, as in `c("smoke=yes" = "smokers")`.
+#'   `c("mean(age)" = "average")` is a column of means: totals divided by each site's `n`, as in [stat_means()]. With a named list of statistics, the names are
+#'   those of one vector for all, as in `c("total: age" = "sum", "size: n" = "people")`.
 #' @param public `NULL`, or a data frame of exact covariates for [stat_records()] of the response, one row per record: see [public_covariates].
 #'
 #' @details
@@ -116,7 +118,8 @@ hints_of_release <- function(value) {
   c(statistic = if (is.null(table)) "{.arg statistic} says what the numbers are, for example {.fn stat_counts} or {.fn stat_sums}." else
       paste0("This table has `", escape_braces(table), "`."),
     mechanism = "{.arg mechanism} says what noise they have, for example {.code mech_laplace(scale = 2)} or {.code mech_gaussian(sd = 3)}.",
-    n = "Use {.code n = NULL} if the number of records is unknown.")
+    n = paste0("Use {.code n = NULL} if the number of records is unknown", if (!missing(value) && is.data.frame(value))
+      "; for a table of sites, it may be the name of a column", "."))
 }
 
 # of a table with named dimensions, as code

@@ -6,10 +6,10 @@ as_release.data.frame <- function(value, statistic, mechanism, n, neighbours = c
                                   number = "value", noise = NULL, labels = NULL, site = NULL) {
   check_given()
   check_no_dots(...)
-  check_statistic(statistic)
+  if (is.null(site) || !rlang::is_bare_list(statistic)) check_statistic(statistic)
   if (!is.null(site)) {
     return(say_once({
-      tell_means(number, statistic)
+      tell_means(number, statistic, TRUE)
       site_releases(value, statistic, mechanism, n, neighbours, number, noise, labels, site)
     }))
   }
@@ -21,44 +21,80 @@ as_release.data.frame <- function(value, statistic, mechanism, n, neighbours = c
 }
 
 # A column of means is no column of totals.
-tell_means <- function(number, statistic) {
-  if (!inherits(statistic, "stat_sums") || !any(grepl("(^|[._ ])(mean|means|avg|average)([._ ]|$)", number, ignore.case = TRUE))) return(invisible())
-  cli::cli_inform(c("{.field {unname(number)}} {?is/are} read as totals of the records, as the statistic says, not as means.",
-                    i = "Means are entered as totals: each times its number of records, and noise given as a size as well.",
-                    i = "Or use {.fn stat_means}, if all have the same number of records."), class = "noiseaware_message_means")
+tell_means <- function(number, statistic, of_sites = FALSE) {
+  sums <- Filter(function(one) inherits(one, "stat_sums"), if (is_several(statistic)) statistic else list(statistic))
+  named <- grepl("(^|[._ ])(mean|means|avg|average)([._ ]|$)", number, ignore.case = TRUE) & !are_means(rlang::names2(number))
+  if (length(sums) == 0L || !any(named)) return(invisible())
+  example <- sprintf("number = c(\"mean(%s)\" = \"%s\")", sums[[1L]]$components[1L], number[named][1L])
+  cli::cli_inform(c("{.field {unname(number)[named]}} {?is/are} read as totals of the records, as the statistic says, not as means.",
+                    i = if (of_sites) "Means of sites with known numbers of records: {.code {example}}." else
+                      "Means are entered as totals: each times its number of records, and noise given as a size as well.",
+                    i = if (!of_sites) "Or use {.fn stat_means}, if all have the same number of records."), class = "noiseaware_message_means")
+}
+
+# as stat_means() calls them
+are_means <- function(names) grepl("^mean[(].*[)]$", names)
+
+# Each site has a number of records of its own, by which its totals were divided.
+check_known_size <- function(n, number, call) {
+  if (!is.null(n)) return(invisible())
+  of <- sub("^mean[(](.*)[)]$", "\\1", names(number)[1L])
+  total <- sprintf("table$total <- table$%s * table$size", number[[1L]])
+  statistics <- sprintf("statistic = list(total = stat_sums(~ %s, bounds), size = stat_size())", of)
+  columns <- sprintf("number = c(\"total: %s\" = \"total\", \"size: n\" = \"size\")", of)
+  stop_classed("argument", c("{.arg n} must be the column with the numbers of records if the table has means, but is NULL.",
+                             i = "If each mean was divided by a noisy number of records, recover the total: {.code {total}}.",
+                             i = "Then use {.code {statistics}} and {.code {columns}}, with the noise of both."), call = call)
 }
 
 # A release for each site: of its rows, or of its row if each number has a column of its own.
 site_releases <- function(table, statistic, mechanism, n, neighbours, number, noise, labels, site, call = caller_env()) {
-  if (!checkmate::test_string(site, min.chars = 1L)) stop_argument("site", "the name of a column", describe(site), call = call)
-  if (!site %in% names(table)) refuse_table(site, table, "{.arg site} is the column with the names of the sites.", call)
-  names <- as.character(table[[site]])
-  if (nrow(table) == 0L || anyNA(names)) stop_classed("value", "The column {.field {site}} must name a site in each row, and have rows.", call = call)
+  names <- site_names(table, site, call)
   sizes <- if (is.character(n)) check_table_column(table, n, "n", call)
   if (is.null(names(number)) && length(number) == 1L && length(statistic$components) == 1L) number <- stats::setNames(number, statistic$components)
   wide <- length(number) > 1L || !is.null(names(number))
   check_site_rows(names, table, number, statistic, labels, wide, call)
-  if (wide) {
-    # a component that has no column was never computed; one that is NA in its column may have been hidden
-    at <- named_components(stats::setNames(numeric(length(number)), names(number) %||% number), statistic, NULL, call, "number")
-    if (!is.function(mechanism)) {
-      tell_fewer(mechanism, statistic, at, match_neighbours(neighbours), call)
-      mechanism <- published_mechanism(mechanism, statistic, at)
-    }
-    statistic <- published_statistic(statistic, at)
-  }
+  of_columns <- wide && !is_several(statistic)
+  means <- of_columns && all(are_means(names(number))) && !any(names(number) %in% statistic$components)
+  if (means) check_known_size(n, number, call)
+  published <- function(statistic) if (of_columns) published_columns(statistic, mechanism, number, neighbours, call) else list(statistic, mechanism)
+  shared <- if (!means) published(statistic)
   new_sites_list(lapply(split(seq_len(nrow(table)), factor(names, unique(names))), function(rows) {
     own <- if (wide) component_rows(table[rows, , drop = FALSE], number, call) else table[rows, , drop = FALSE]
     size <- unique(sizes[rows])
     site <- names[rows[1L]]
     if (length(size) > 1L) stop_classed("value", "The column {.field {n}} must have one number of records for the site {.val {site}}, but has {size}.", call = call)
-    tryCatch(as_release.data.frame(own, statistic, mechanism, if (is.null(sizes)) n else size, neighbours, number = if (wide) "value" else number, noise = noise,
-                                   labels = labels),
-             noiseaware_error = function(e) refuse_chunk(e, paste("the site", dQuote(site, FALSE)), call))
+    size <- if (is.null(sizes)) n else size
+    tryCatch({
+      of <- shared %||% published(stat_means(statistic, size))
+      if (is_several(statistic)) as_release.default(stats::setNames(own$value, own$component), of[[1L]], of[[2L]], size, neighbours) else
+        as_release.data.frame(own, of[[1L]], of[[2L]], size, neighbours, number = if (wide) "value" else number, noise = noise, labels = labels)
+    }, noiseaware_error = function(e) refuse_chunk(e, paste("the site", dQuote(site, FALSE)), call))
   }))
 }
 
+site_names <- function(table, site, call) {
+  if (!checkmate::test_string(site, min.chars = 1L)) stop_argument("site", "the name of a column", describe(site), call = call)
+  if (!site %in% names(table)) refuse_table(site, table, "{.arg site} is the column with the names of the sites.", call)
+  names <- as.character(table[[site]])
+  if (nrow(table) == 0L || anyNA(names)) stop_classed("value", "The column {.field {site}} must name a site in each row, and have rows.", call = call)
+  names
+}
+
+# The statistic and the mechanism of the components that have a column: one that has none was never computed; one that is NA in its column may have been hidden.
+published_columns <- function(statistic, mechanism, number, neighbours, call) {
+  at <- named_components(stats::setNames(numeric(length(number)), names(number) %||% number), statistic, NULL, call, "number")
+  if (!is.function(mechanism)) {
+    tell_fewer(mechanism, statistic, at, match_neighbours(neighbours), call)
+    mechanism <- published_mechanism(mechanism, statistic, at)
+  }
+  list(published_statistic(statistic, at), mechanism)
+}
+
 check_site_rows <- function(names, table, number, statistic, labels, wide, call) {
+  if (!wide && is_several(statistic)) {
+    stop_argument("number", "columns named by the statistics and their components, as in c(\"total: x\" = \"column\")", describe(number), call = call)
+  }
   several <- unique(names[duplicated(names)])
   if (wide && length(several)) {
     stop_classed("value", c("A site must have one row if {.arg number} has a column for each component, but {.val {several}} {?has/have} several.",

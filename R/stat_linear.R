@@ -104,7 +104,8 @@ stat_means <- function(statistic, n) {
   check_queried(statistic)
   if (length(n) > 1L) {
     stop_classed("argument", c("{.arg n} must be one number, but is {length(n)} numbers.",
-                               i = "Means over different numbers of records are entered as totals: each mean times its number of records, and noise as well."))
+                               i = "Means over different numbers of records are entered as totals: each mean times its number of records, and noise as well.",
+                               i = "For a table of sites, give {.fn as_release} the sums, with {.code number = c(\"mean(x)\" = \"column\")} and {.code n = \"column\"}."))
   }
   if (is.null(n)) {
     stop_classed("argument", c("{.arg n} must be a positive whole number, but is NULL.",

@@ -186,3 +186,33 @@ test_that("a column of means is told from totals", {
   expect_no_message(as_release(schools, score, mech_laplace(epsilon = 1), n = "size", site = "school", number = "total"))
   expect_error(stat_means(score, n = c(40, 50)), "entered as totals", class = "noiseaware_error_argument")
 })
+
+test_that("a table of sites has means over known sizes, or totals and noisy sizes", {
+  bp <- stat_sums(~ bp, list(bp = c(60, 200)))
+  table <- data.frame(site = c("a", "b", "c"), mean = c(120.2, 118.1, 125.3), n = c(100, 150, 80), noise = 1:3, size = c(101.2, 146.6, 82.2))
+  by_hand <- function(mechanism) {
+    Map(function(mean, n, noise) as_release(c("mean(bp)" = mean), stat_means(bp, n), mechanism(noise), n = n), table$mean, table$n, table$noise)
+  }
+  read <- function(mechanism, ...) as_release(table, bp, mechanism, site = "site", number = c("mean(bp)" = "mean"), ...)
+  expect_no_message(given <- read(mech_laplace(epsilon = 1), n = "n"))
+  expect_identical(unname(unclass(given)), by_hand(function(noise) mech_laplace(epsilon = 1)))
+  expect_equal(unname(vapply(given, noise_sd, 0)), sqrt(2) * 140 / table$n)
+  scaled <- read(mech_laplace, n = "n", noise = c(scale = "noise"))
+  expect_identical(lapply(unname(unclass(scaled)), noise_sd), lapply(by_hand(function(noise) mech_laplace(scale = noise)), noise_sd))
+  # one of two totals
+  both <- stat_sums(~ bp + age, list(bp = c(60, 200), age = c(0, 100)), rescale = FALSE)
+  one <- as_release(table[1, ], both, mech_laplace(scale = 2), site = "site", number = c("mean(age)" = "mean"), n = "n")
+  expect_identical(names(one$a$value), "mean(age)")
+  # the old reading says what the new one is
+  expect_message(as_release(table, bp, mech_laplace(scale = 1), site = "site", number = c(bp = "mean"), n = "n"), 'number = c\\("mean\\(bp\\)"',
+                 class = "noiseaware_message_means")
+  expect_error(read(mech_laplace(scale = 1), n = NULL), "table\\$total <- table\\$mean \\* table\\$size", class = "noiseaware_error_argument")
+  # which works, as it is written there
+  table$total <- table$mean * table$size
+  sized <- as_release(table, statistic = list(total = bp, size = stat_size()), list(total = mech_laplace(scale = 140), size = mech_laplace(scale = 2)), n = NULL,
+                      neighbours = "add_remove", site = "site", number = c("total: bp" = "total", "size: n" = "size"))
+  expect_identical(sized$b$value, c("total: bp" = table$total[2], "size: n" = 146.6))
+  expect_error(as_release(table, list(total = bp, size = stat_size()), mech_laplace(scale = 1), n = NULL, site = "site", number = "total"), "total: x",
+               class = "noiseaware_error_argument")
+  expect_error(stat_means(bp, table$n), 'n = "column"', class = "noiseaware_error_argument")
+})
