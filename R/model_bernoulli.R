@@ -29,7 +29,7 @@
 #' @concept percentage
 #' @export
 model_bernoulli <- function(variable = NULL, prior = prior_beta(1, 1)) {
-  of <- read_variable(variable)
+  of <- read_variable(variable, "model_bernoulli")
   check_class(prior, "prior", "prior_beta", "prior_beta()", "prior")
   new_model("bernoulli", variable = of$variable, group = of$group, prior = prior, class = "model_bernoulli")
 }

@@ -28,7 +28,7 @@
 #' sample_posterior(rel, model_exponential(), chains = 2, iter = 400, seed = 1)
 #' @export
 model_exponential <- function(variable = NULL, prior = prior_gamma()) {
-  of <- read_variable(variable)
+  of <- read_variable(variable, "model_exponential")
   check_class(prior, "prior", "prior_gamma", "prior_gamma()", "prior")
   new_model("exponential", variable = of$variable, group = of$group, prior = prior, class = "model_exponential")
 }

@@ -32,7 +32,7 @@
 #' sample_posterior(rel, model_normal(), chains = 2, iter = 400, seed = 1)
 #' @export
 model_normal <- function(variable = NULL, prior = prior_nig()) {
-  of <- read_variable(variable)
+  of <- read_variable(variable, "model_normal")
   new_model("normal", variable = of$variable, group = of$group, prior = split_normal_prior(prior), class = "model_normal")
 }
 

@@ -23,7 +23,7 @@
 #' sample_posterior(rel, model_poisson(prior = prior_gamma(1, 0.2)), chains = 2, iter = 400, seed = 1)
 #' @export
 model_poisson <- function(variable = NULL, prior = prior_gamma()) {
-  of <- read_variable(variable)
+  of <- read_variable(variable, "model_poisson")
   check_class(prior, "prior", "prior_gamma", "prior_gamma()", "prior")
   new_model("poisson", variable = of$variable, group = of$group, prior = prior, class = "model_poisson")
 }

@@ -62,7 +62,7 @@ coded_levels <- function(columns, levels, call) {
 }
 
 # `variable` of a model of one variable, with the factor of its groups where it is a formula
-read_variable <- function(x, call = caller_env()) {
+read_variable <- function(x, model, call = caller_env()) {
   x <- evaluated_name(x, "variable", call)
   if (!inherits(x, "formula")) {
     check_variable(x, "variable", null = TRUE, call = call)
@@ -72,11 +72,26 @@ read_variable <- function(x, call = caller_env()) {
   if (!all(vapply(sides, is.name, TRUE)) || any(vapply(sides, identical, TRUE, quote(.)))) {
     stop_classed("argument", c(paste("{.arg variable} must be NULL, the name of a variable, or a formula of names such as {.code visits ~ ward} or {.code ~ ward},",
                                      "but is {.code {formula_text(x)}}."),
-                               i = if (any(c("|", "||") %in% all.names(x))) "Partial pooling of groups is {.code pool = \"partial\"} in {.fn sample_posterior}."),
-                 call = call)
+                               unlist(lapply(meant_variable(x, model), function(hint) c(i = hint)))), call = call)
   }
   sides <- vapply(sides, as.character, "")
   list(variable = if (length(sides) == 2L) sides[1L], group = sides[length(sides)])
+}
+
+# What a formula with a constant or a bar was meant to be
+meant_variable <- function(x, model) {
+  sides <- lapply(as.list(x)[-1L], all.vars)
+  names <- vapply(sides, function(side) if (length(side) == 1L) format_name(side) else "", "")
+  if (length(x) == 3L && identical(x[[3L]], 1)) {
+    return(if (nzchar(names[1L])) sprintf("Without groups, it is {.code %s(%s)}.", model, encodeString(sides[[1L]], quote = "\"")))
+  }
+  if (model == "model_normal" && length(x) == 3L && length(sides[[2L]]) > 1L) return("A regression is {.fn model_lm}.")
+  if (!any(c("|", "||") %in% all.names(x))) return(NULL)
+  of_groups <- "{.code pool = \"partial\"} in {.fn sample_posterior}"
+  if (!all(nzchar(names))) return(paste0("Partial pooling of groups is ", of_groups, "."))
+  formula <- paste(if (length(names) == 2L) names[1L], "~", names[length(names)])
+  c(sprintf("Partial pooling of groups is {.code %s(%s)} with %s.", model, trimws(formula), of_groups),
+    if (model == "model_normal" && length(names) == 2L) sprintf("With one sd for all groups, it is {.code model_lm(%s ~ 1 + (1 | %s))}.", names[1L], names[2L]))
 }
 
 # for format()

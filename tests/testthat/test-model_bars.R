@@ -219,3 +219,20 @@ test_that("a coefficient that all groups share is printed and plotted once, and 
   expect_length(grep("^ *x\\[", capture.output(print(fit))), 3L)
   expect_error(sample_posterior(rel, model_lm(y ~ x)), "(1 | g)", fixed = TRUE, class = "noiseaware_error_variables")
 })
+
+test_that("a bar in the formula of one variable is answered with models that have the same groups", {
+  expect_error(model_normal(y ~ 1), 'model_normal("y")', fixed = TRUE, class = "noiseaware_error_argument")
+  expect_error(model_normal(y ~ x + (1 | g)), "model_lm()", fixed = TRUE, class = "noiseaware_error_argument")
+  expect_error(model_poisson(~ (1 | g)), "model_poisson(~ g)", fixed = TRUE, class = "noiseaware_error_argument")
+  error <- expect_error(model_normal(y ~ 1 + (1 | g)), class = "noiseaware_error_argument")
+  for (remedy in c("model_normal(y ~ g)", "model_lm(y ~ 1 + (1 | g))")) expect_match(gsub("\n *", " ", cli::ansi_strip(conditionMessage(error))), remedy, fixed = TRUE)
+  set.seed(1)
+  data <- data.frame(g = rep(c("a", "b", "c"), c(40, 50, 60)), y = rnorm(150))
+  levels <- list(g = c("a", "b", "c"))
+  asked <- list(size = stat_counts(~ g, levels), total = stat_by(stat_sums(~ y + I(y^2), list(y = c(-10, 10))), levels))
+  release <- simulate_release(data, asked, list(size = mech_exact(), total = mech_laplace(epsilon = 5)))
+  fits <- suppressWarnings(suppressMessages(list(sample_posterior(release, model_normal(y ~ g), pool = "partial", chains = 1, iter = 40, seed = 1),
+                                                 sample_posterior(release, model_lm(y ~ 1 + (1 | g)), chains = 1, iter = 40, seed = 1))))
+  expect_true(all(c("mean[a]", "sd[mean]") %in% posterior::variables(fits[[1]]$draws)))
+  expect_true(all(c("(Intercept)[a]", "sd[(Intercept)]", "sigma") %in% posterior::variables(fits[[2]]$draws)))
+})
