@@ -67,10 +67,19 @@ synthesize <- function(fit, m = 20, of = "population", n = NULL, seed = NULL) {
   check_records_fit(m * (n %||% largest_size(fit, draws)))
   rows <- round(seq(1, nrow(draws), length.out = m)) # as far apart as they can be
   sets <- with_seed(check_seed(seed), lapply(rows, function(row) {
-    raw_records(if (of == "records") records_of_table(fit, row) else records_of_draw(fit, draws[row, ], n))
+    intervals_by_variable(raw_records(if (of == "records") records_of_table(fit, row) else records_of_draw(fit, draws[row, ], n)))
   }))
   structure(sets, class = "noiseaware_synthetic", of = of, released = fit$release$n, privacy = format_privacy(privacy(fit$release)),
             limits = simulated_beyond(fit, sets))
+}
+
+# Factors of intervals are named by the variable: `age`, not `cut(age, c(0, 40, 60, 100))`.
+intervals_by_variable <- function(data) {
+  cuts <- Filter(is_cut, functions_named(names(data)))
+  variables <- vapply(cuts, `[[`, "", "variable")
+  kept <- variables %in% names(data) | duplicated(variables)
+  names(data)[match(names(cuts)[!kept], names(data))] <- variables[!kept]
+  data
 }
 
 largest_size <- function(fit, draws) if ("n" %in% setdiff(colnames(draws), fit$bound$parameters)) max(draws[, "n"]) else nobs(fit)

@@ -38,6 +38,11 @@ derive_column <- function(data, f, bounds, call, name) {
     return(data)
   }
   x <- data[[f$variable]]
+  intervals <- if (is.factor(x) && is_cut(f)) levels(function_value(f, numeric()))
+  if (setequal(intervals, levels(x)) && length(intervals)) {
+    data[[f$label]] <- factor(x, intervals) # as synthesize() names them
+    return(data)
+  }
   check_column(x, f$variable, takes_numbers(f) || is.numeric(bounds), call, name)
   check_missing(data, f$variable, call, name)
   value <- function_value(f, x, bounds)

@@ -55,8 +55,9 @@
 #' **Where functions are accepted.** [stat_crossprod()], [stat_sums()], [stat_by()], [stat_counts()], [stat_moments4()] and [stat_covariance()]; [model_lm()],
 #' [model_glm()], [model_table()] and [regress()]. Other models name the column, as in `model_normal("log(wage)")`. Files written by [write_release()] contain
 #' each function as a list of steps with constants, never as code. [predict()][predict.noiseaware_fit], emmeans and marginaleffects use the original variables.
-#' [synthesize()] returns the original variable if the function is invertible for every number, such as the logarithm, and otherwise the column. [release()]
-#' does not compute functions in a database.
+#' [synthesize()] returns the original variable if the function is invertible for every number, such as the logarithm, and otherwise the column. The column of
+#' `cut(age, breaks)` is then called `age`, a factor of intervals, which `cut(age, breaks)` in a statistic accepts. [release()] does not compute functions in a
+#' database.
 #' @section Errors: `noiseaware_error_formula`: a function that is unknown, has several variables, or has constants that are not written out; two functions of
 #'   one variable. `noiseaware_error_bounds`: a function that is not finite between the bounds, such as a logarithm at 0, or that is constant; breaks that do
 #'   not span the bounds. `noiseaware_error_levels`: `factor(x)` without declared levels.

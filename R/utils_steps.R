@@ -415,6 +415,8 @@ level_points <- function(step) {
 }
 
 # Does the function take the line to the line, one to one?
+is_cut <- function(f) length(f$steps) == 1L && f$steps[[1L]]$name == "cut"
+
 is_onto <- function(f) {
   all(vapply(f$steps, function(s) isTRUE(plain_steps[[s$name]]$onto) || s$name %in% c("+", "-", "*") || s$name == "/" && !isTRUE(s$first) ||
                         s$name == "^" && !isTRUE(s$first) && is_odd(s$constant) && s$constant > 0, TRUE))

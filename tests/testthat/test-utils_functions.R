@@ -137,7 +137,14 @@ test_that("little noise gives lm()'s coefficients by their names", {
   changed <- quiet(update(fit, . ~ . - I(educ > 12), iter = 60))
   expect_identical(names(coef(changed)), setdiff(names(coef(fit)), "I(educ > 12)TRUE"))
   sets <- synthesize(fit, m = 2, seed = 1)
-  expect_named(sets[[1L]], c("wage", "exper", "I(educ > 12)", "cut(age, c(18, 30, 50, 65))"))
+  expect_named(sets[[1L]], c("wage", "exper", "I(educ > 12)", "age"))
+  # intervals, which functions of the package read as such
+  intervals <- c("(18,30]", "(30,50]", "(50,65]")
+  expect_identical(levels(sets[[1L]]$age), intervals)
+  middles <- transform(sets[[1L]], age = c(24, 40, 60)[age])
+  ages <- stat_counts(~ cut(age, c(18, 30, 50, 65)))
+  expect_identical(simulate_release(sets[[1L]], ages, mech_exact())$value, simulate_release(middles, ages, mech_exact())$value)
+  expect_error(simulate_release(sets[[1L]], stat_counts(~ cut(age, c(18, 40, 65))), mech_exact()), class = "noiseaware_error_data")
   expect_true(all(sets[[1L]]$wage > 0))
   if (requireNamespace("emmeans", quietly = TRUE)) {
     means <- as.data.frame(quiet(emmeans::emmeans(fit, ~ exper, at = list(exper = c(5, 25)))))
