@@ -32,7 +32,9 @@
 #' Statistics are `size`; `counts` (with `formula`, `levels`); `sums` (`formula`, `bounds`, `outside`); `by` (`statistic`, `levels`); `linear` (`statistic`,
 #' `queries`); `histogram` (`formula`, `breaks`, `levels`, `right`); `quantiles` (`formula`, `bounds`, `probs`, `steps`); `records`, `crossprod`, `centred`,
 #' `moments4` and `objective`. `records` has a field `counted` (version 5), the answers to each variable, if `value` is the number of records with each
-#' combination of answers. `smooth` (`formula`, `bounds`) has splines. A `crossprod` with survey weights has a field `weights`, the name of their variable.
+#' combination of answers. `smooth` (`formula`, `bounds`) has splines. A `crossprod` of rescaled variables with levels has a field `sensitivity`, `"levels"`;
+#' without it, the noise was scaled by a larger sensitivity, as in earlier versions. A `crossprod` with survey weights has a field `weights`, the name of their
+#' variable.
 #' The text is UTF-8. Objects have a line for each field, indented by two spaces; objects that contain only numbers, and arrays, are on one line. Numbers are
 #' written by `%.17g`, with up to 17 digits as needed.
 #'

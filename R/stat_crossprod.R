@@ -27,7 +27,7 @@
 #' columns,
 #' \deqn{\Delta_1 = \frac{m (m + 2)^2}{2 (m + 1)}, \qquad
 #'       \Delta_2 = 2 \sqrt{\lfloor (m + 1)^2 / 4 \rfloor}.}{Delta_1 = m(m+2)^2/(2(m+1)), Delta_2 = 2*sqrt(floor((m+1)^2/4)).}
-#' These values are attained. For two records v, w let a = (v + w) / 2 and
+#' These values are attained if all variables are numbers. For two records v, w let a = (v + w) / 2 and
 #' b = (v - w) / 2, so that |a_i| + |b_i| <= 1. Then v_i - w_i = 2 b_i,
 #' v_i v_j - w_i w_j = 2 (a_i b_j + a_j b_i) and v_i^2 - w_i^2 = 4 a_i b_i.
 #' Both norms only grow when |a_i| is raised to 1 - |b_i|. Put
@@ -44,8 +44,16 @@
 #' expression is at most M + 2 x (1 - x) (C' + 1/2 - M) <= M. The expression is largest if every beta_i is 0 or 1, where it equals 4 k (m + 1 - k) for k ones;
 #' k = floor((m + 1) / 2) is best.
 #'
-#' With factors, both are upper bounds. With `rescale = FALSE`, the L1 (L2) sensitivity is the sum (root of the sum of squares) of every component's range over
-#' the box of bounds, maximum minus minimum. For example, for x in \[10, 11\] the square ranges over 21, not over 1.
+#' *With factors* they are smaller, and again attained. A dummy column is 1 in modulus, so it has a_i = 0 if the two records differ in it and b_i = 0 if not. Let
+#' K of the D dummy columns differ, k_f of the D_f of factor f, where k_f is at most 2. Let q be the number of numbers, and c the number of products of two dummy
+#' columns that differ, \eqn{K (D - K) - \sum k_f (D_f - k_f)}{K(D-K)-sum(k_f(D_f-k_f))}. Earlier versions used the
+#' formulas for numbers, with m columns, and their files are read with these. To describe such a release by [as_release()], give the scale of its noise. For a 0/1
+#' response, as levels, and one covariate the norms are 5 and 2.83. The maxima below are over all k_f, over B in \[0, q\] (L1) and over t = 0, ..., q (L2).
+#' \deqn{\Delta_1=\max 2K(1+q)+2c+2(2+q+D-2K)B-2(1+1/q)B^2,}{Delta_1=max 2K(1+q)+2c+2(2+q+D-2K)B-2(1+1/q)B^2,}
+#' \deqn{\Delta_2=\max 2\sqrt{(K+t)(1+q-t)+t(D-K)+c}.}{Delta_2=max 2*sqrt((K+t)(1+q-t)+t(D-K)+c).}
+#'
+#' With `rescale = FALSE`, the L1 (L2) sensitivity is the sum (root of the sum of squares) of every component's range over the box of bounds, maximum minus
+#' minimum. For example, for x in \[10, 11\] the square ranges over 21, not over 1. It is an upper bound with factors, or if 0 is inside a variable's bounds.
 #'
 #' **Sensitivity** (add or remove one record). A record with every number at the bound farther from 0 maximises all components at once. After rescaling, each is
 #' 1 in modulus, and the norms are d and sqrt(d) for d components: without factors, d = m (m + 3) / 2. In the variables' own units, a record has a 1 in at most
@@ -171,6 +179,7 @@ stat_crossprod <- function(formula, bounds, rescale = TRUE, outside = c("clamp",
   statistic <- new_statistic("crossprod", "totals", columns = columns, levels = levels, components = components,
                              formula = formula_text(formula), outside = outside, rescale = rescale, pairs = pairs,
                              class = "stat_crossprod")
+  if (rescale && length(levels)) statistic$sensitivity <- "levels"
   if (!all(is.finite(unlist(statistic_fields(statistic)))) || !is.finite(sensitivity(statistic, "L1")) ||
         !is.finite(sensitivity(statistic, "L2"))) {
     stop_classed("bounds", c("{.arg bounds} must be small enough to be rescaled and multiplied, but the results overflow.",
@@ -232,7 +241,8 @@ sensitivity.stat_crossprod <- function(statistic, norm = c("L1", "L2"), neighbou
   ranges <- component_ranges(statistic)
   by_range <- if (norm == "L1") sum(ranges) else sqrt(sum(ranges^2))
   if (!statistic$rescale) return(by_range)
-  min(distance_of_all(nrow(statistic$columns), norm), by_range)
+  if (is.null(statistic$sensitivity)) return(min(distance_of_all(nrow(statistic$columns), norm), by_range))
+  distance_of_all(sum(is.na(statistic$columns$level)), norm, lengths(statistic$levels) - 1)
 }
 
 # What the farthest record contributes, in modulus: every number at its farther bound. Rescaled, a
@@ -282,22 +292,26 @@ crossprod_moments <- function(statistic, value, n) {
 #' @export
 statistic_json.stat_crossprod <- function(statistic) {
   bounds <- exact_bounds(statistic$columns, statistic$levels)
-  c(list(name = "crossprod", formula = statistic$formula, bounds = bounds, rescale = statistic$rescale), outside_json(statistic))
+  c(list(name = "crossprod", formula = statistic$formula, bounds = bounds, rescale = statistic$rescale), statistic["sensitivity"[!is.null(statistic$sensitivity)]],
+    outside_json(statistic))
 }
 
 stat_crossprod_from_json <- function(x, refuse, claim) {
-  require_fields(x, c("name", "formula", "bounds", "rescale", intersect(c("outside", "weights"), names(x))), "statistic", refuse)
+  require_fields(x, c("name", "formula", "bounds", "rescale", intersect(c("outside", "weights", "sensitivity"), names(x))), "statistic", refuse)
   outside <- outside_from_json(x)
   bounds <- json_bounds(x$bounds, refuse)
   if ("weights" %in% names(x)) return(weighted_from_json(x, bounds, outside, refuse, claim))
   columns <- json_columns(bounds)
-  if (has_products(json_formula(x$formula, refuse))) {
-    claim(sum(columns))
-    return(stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale, outside = outside))
+  products <- has_products(json_formula(x$formula, refuse))
+  # without products: those of different variables, each column, and the squares of numbers
+  claim(if (products) sum(columns) else (sum(columns)^2 - sum(columns^2)) / 2 + sum(columns) + sum(!vapply(bounds, is.character, TRUE)))
+  statistic <- stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale, outside = outside)
+  if (!is.null(x$sensitivity) && !identical(x$sensitivity, statistic$sensitivity)) {
+    refuse("The statistic's sensitivity must be \"levels\", and only for rescaled variables with levels.")
   }
-  # products of different variables, each column, and the squares of numbers
-  claim((sum(columns)^2 - sum(columns^2)) / 2 + sum(columns) + sum(!vapply(bounds, is.character, TRUE)))
-  stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale, outside = outside)
+  # an earlier version scaled the noise as if dummies were independent
+  statistic$sensitivity <- x$sensitivity
+  statistic
 }
 
 weighted_from_json <- function(x, bounds, outside, refuse, claim) {

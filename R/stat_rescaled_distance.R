@@ -25,8 +25,34 @@ rescaled_distance <- function(powers, norm) {
   if (norm == "L1") distance_on_faces(powers) else distance_at_corners(powers)
 }
 
-# of all monomials of degree 1 and 2 in m variables, see stat_crossprod()
-distance_of_all <- function(m, norm) if (norm == "L1") m * (m + 2)^2 / (2 * (m + 1)) else 2 * sqrt(floor((m + 1)^2 / 4))
+# Of all monomials of degree 1 and 2 in q numbers and the dummies of factors (`dummies` of each), see stat_crossprod(). A dummy is -1 or 1, so its a or b is
+# 0. Let K of the D dummies differ, k_f <= 2 of the D_f of factor f, and T = sum x_i of the numbers. L1: numbers have the part
+# 2 K q + 2 (2 + q + D - 2 K) T - 2 T^2 - 2 sum x_i^2, where sum x_i^2 >= T^2 / q; dummies have 2 K + 2 (K (D - K) - sum k_f (D_f - k_f)).
+# L2: corners are best as in stat_crossprod(), with t numbers at 1. Both are attained, so they are exact.
+distance_of_all <- function(q, norm, dummies = numeric()) {
+  all <- sum(dummies)
+  inside <- pairs_inside(dummies)
+  differ <- seq_along(inside) - 1
+  apart <- differ * (all - differ) - inside
+  if (norm == "L2") {
+    corners <- vapply(0:q, function(t) max((differ + t) * (1 + q - t) + t * (all - differ) + apart), 0)
+    return(2 * sqrt(max(corners)))
+  }
+  slope <- 2 + q + all - 2 * differ
+  sum <- pmin(pmax(q * slope / (2 * (q + 1)), 0), q)
+  numbers <- if (q == 0) 0 else ifelse(sum < q & sum > 0, q * slope^2 / (2 * (q + 1)), 2 * slope * sum - 2 * (1 + 1 / q) * sum^2)
+  max(2 * differ * (1 + q) + 2 * apart + numbers)
+}
+
+# The least sum of k_f (D_f - k_f) where K = 0, 1, ... dummies differ: two records differ in at most two dummies of a factor.
+pairs_inside <- function(dummies) {
+  least <- 0
+  for (d in dummies) {
+    most <- min(d, 2)
+    least <- do.call(pmin, lapply(0:most, function(k) c(rep(Inf, k), least + k * (d - k), rep(Inf, most - k))))
+  }
+  least
+}
 
 distance_of_powers <- function(power, norm) {
   apart <- function(t) {

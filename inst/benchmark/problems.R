@@ -168,7 +168,8 @@ problems <- local({
       source = "MASS::birthwt (Hosmer & Lemeshow 1989)",
       n = 189, statistic = stat_crossprod(bwt ~ age + lwt + smoke, list(bwt = c(0, 6000), age = c(10, 60), lwt = c(50, 300), smoke = yes_no),
                                            outside = "none"),
-      mechanism = mech_laplace(epsilon = 5), neighbours = "replace", model = model_lm(prior = prior_nig(), factors = "independent"),
+      # epsilon = 5 and the sensitivity of the version that made the file
+      mechanism = mech_laplace(scale = 14.4 / 5), neighbours = "replace", model = model_lm(prior = prior_nig(), factors = "independent"),
       # the records' own estimates
       parameters = c("(Intercept)" = 2362.72, age = 7.093, lwt = 4.019, smokeyes = -267.213), prior = FALSE,
       records = function(p) within(MASS::birthwt[c("bwt", "age", "lwt", "smoke")], smoke <- yes_no[1 + smoke]),
@@ -190,7 +191,7 @@ problems <- local({
       source = "datasets::iris (Anderson 1935), a design of bench/real_data.R",
       n = 150, statistic = stat_crossprod(Sepal.Length ~ Petal.Length + Species,
                                            list(Sepal.Length = c(0, 10), Petal.Length = c(0, 10), Species = species), outside = "none"),
-      mechanism = mech_laplace(epsilon = 5), neighbours = "replace", model = model_lm(prior = prior_nig(), factors = "independent"),
+      mechanism = mech_laplace(scale = 14.4 / 5), neighbours = "replace", model = model_lm(prior = prior_nig(), factors = "independent"), # as for birth-weights
       parameters = c("(Intercept)" = 3.684, Petal.Length = 0.905, Speciesversicolor = -1.601, Speciesvirginica = -2.118), prior = FALSE,
       records = function(p) datasets::iris[c("Sepal.Length", "Petal.Length", "Species")],
       methods = c("augment", "collapse")),

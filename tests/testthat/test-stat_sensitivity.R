@@ -124,6 +124,48 @@ test_that("with factors the sensitivity is never exceeded", {
   }
 })
 
+test_that("of rescaled factors the sensitivity is the maximum over levels and numbers", {
+  levels <- list(b = c("0", "1"), g = c("u", "v", "w"), h = letters[1:4], k = c("no", "yes"))
+  largest <- function(formula) {
+    variables <- all.vars(formula)
+    st <- stat_crossprod(formula, c(levels, list(x = c(-1, 1), z = c(0, 3)))[variables])
+    q <- sum(is.na(st$columns$level))
+    # the maximum is at one of these numbers, see ?stat_crossprod
+    number <- seq(-1, 1, length.out = 2 * (q + 1) + 1)
+    data <- expand.grid(c(levels, list(x = number, z = 1.5 + 1.5 * number))[variables], stringsAsFactors = FALSE)
+    records <- eval_records(st, internal("record_matrix")(data, st$columns, st$levels))
+    expect_equal(c(sensitivity(st, "L1"), sensitivity(st, "L2")), c(max(dist(records, "manhattan")), max(dist(records))), tolerance = 1e-12,
+                 label = deparse(formula))
+    inside <- data[sample(nrow(data), 1000, TRUE), , drop = FALSE]
+    if (q > 0) inside$x <- runif(1000, -1, 1)
+    if (q > 1) inside$z <- runif(1000, 0, 3)
+    records <- eval_records(st, internal("record_matrix")(inside, st$columns, st$levels))
+    expect_lte(max(dist(records, "manhattan")), sensitivity(st, "L1") * (1 + 1e-12))
+    expect_lte(max(dist(records)), sensitivity(st, "L2") * (1 + 1e-12))
+    sensitivity(st, "L1")
+  }
+  set.seed(25)
+  expect_identical(largest(b ~ x), 5)
+  expect_identical(largest(b ~ x + z), 9)
+  for (formula in c(b ~ 1, h ~ 1, b ~ k, g ~ b + h, x ~ h, x ~ g + b, x ~ z + g, x ~ z + h, g ~ x + b + k)) largest(formula)
+})
+
+test_that("files of earlier versions keep the sensitivity that scaled their noise", {
+  st <- stat_crossprod(low ~ age, list(low = c("0", "1"), age = c(14, 50)))
+  path <- withr::local_tempfile(fileext = ".json")
+  text <- lapply(list(now = st, earlier = replace(st, "sensitivity", NULL)), function(st) {
+    rel <- as_release(c(3, 2, 1, 4), st, mech_laplace(epsilon = 1), n = 20)
+    write_release(rel, path)
+    expect_identical(read_release(path), rel)
+    expect_equal(unname(rel$scale), rep(if (is.null(st$sensitivity)) 16 / 3 else 5, 4))
+    readLines(path)
+  })
+  expect_false(any(grepl("sensitivity", text$earlier)))
+  text <- text$now
+  writeLines(sub('"levels"', '"all"', text, fixed = TRUE), path)
+  expect_error(read_release(path), class = "noiseaware_error_file")
+})
+
 test_that("one replaced record moves the totals by no more than the sensitivity", {
   set.seed(24)
   st <- stat_crossprod(bwt ~ age + lwt, list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260)))
