@@ -183,8 +183,11 @@ rate_evidence <- function(fit, call = caller_env()) {
 #' @export
 bayes_factor <- function(fit1, fit2, ..., draws = 10000, seed = NULL) {
   check_given()
-  if (is_theirs(fit1, "bridgesampling", "bayes_factor")) return(call_theirs("bridgesampling", "bayes_factor")) # brms uses this generic
+  # of two log evidences as plain numbers too; brms uses this generic
+  plain <- is.numeric(fit1) && is.numeric(fit2) && !is.object(fit1) && isNamespaceLoaded("bridgesampling")
+  if (plain || is_theirs(fit1, "bridgesampling", "bayes_factor")) return(call_theirs("bridgesampling", "bayes_factor"))
   check_no_dots(...)
+  if (inherits(fit1, "noiseaware_evidence")) refuse_evidence("fit1", environment())
   check_class(fit1, "fit1", "noiseaware_fit", "a fit of sample_posterior()", "argument")
   check_class(fit2, "fit2", "noiseaware_fit", "a fit of sample_posterior()", "argument")
   published <- function(release) if (is_sites(release)) lapply(release, published) else list(release$value, release$scale, release$n, release$statistic)
@@ -204,6 +207,16 @@ bayes_factor <- function(fit1, fit2, ..., draws = 10000, seed = NULL) {
 
 #' @exportS3Method bridgesampling::bayes_factor
 bayes_factor.noiseaware_fit <- function(x1, x2, log = FALSE, ...) bayes_factor(x1, x2, ...)
+
+#' @exportS3Method bridgesampling::bayes_factor
+bayes_factor.noiseaware_evidence <- function(x1, x2, ...) refuse_evidence("x1", environment())
+
+# Two evidences do not say whether they are of the same numbers.
+refuse_evidence <- function(name, call) {
+  stop_classed("argument", c("{.arg {name}} must be a fit of sample_posterior(), but is the log evidence of one.",
+                             x = "Two log evidences cannot be compared without knowing whether they are of the same numbers.",
+                             i = "Write {.code bayes_factor(fit1, fit2)}."), call = call)
+}
 
 #' @export
 print.noiseaware_evidence <- function(x, ...) {

@@ -67,9 +67,17 @@ print.noiseaware_errors <- function(x, ...) {
 
 is_student <- function(model) !is.null(model$errors)
 
+# What `errors` is, where student() is ours even if brms, which has a family of that name, was attached later.
+own_student <- function(given) {
+  call <- rlang::quo_get_expr(given)
+  env <- rlang::quo_get_env(given)
+  if (is.call(call) && identical(call[[1L]], quote(student))) env <- list2env(list(student = student), parent = env)
+  eval(call, env)
+}
+
 check_errors <- function(errors, covariates, call = caller_env()) {
   if (is.null(errors)) return(NULL)
-  # by name, or brms's family of that name, which masks ours where brms is attached later
+  # by name, or a variable with brms's family of that name
   if (identical(errors, "student") || inherits(errors, "brmsfamily") && identical(errors$family, "student")) errors <- student()
   check_class(errors, "errors", "noiseaware_errors", "NULL (normal errors) or student()", "prior", call)
   if (inherits(covariates, "covariate_moments")) {

@@ -112,6 +112,7 @@
 #' predict(fit, data.frame(Cont = c("Low", "High")))
 #' @export
 model_glm <- function(formula = NULL, family = stats::binomial(), prior = NULL, covariates = prior_niw(), levels = prior_dirichlet(1), cv = NULL, factors = NULL) {
+  check_given()
   family <- check_family(family)
   new_glm(as.vector(family), formula, prior, covariates, levels, check_cv(cv, family, prior), factors)
 }

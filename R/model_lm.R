@@ -118,6 +118,8 @@
 #' @export
 model_lm <- function(formula = NULL, prior = prior_normal(), sigma = NULL, covariates = prior_niw(),
                      levels = prior_dirichlet(1), factors = NULL, errors = NULL) {
+  check_given()
+  if (!missing(errors)) errors <- own_student(rlang::enquo(errors))
   smooth <- read_smooth(formula)
   split <- split_bars(if (is.null(smooth)) formula)
   formula <- functions_as_names(split$formula)

@@ -45,6 +45,7 @@
 #' predict(fit, data.frame(age = c(20, 30)), interval = "credible")
 #' @export
 model_logistic <- function(formula = NULL, prior = NULL, covariates = prior_niw(), levels = prior_dirichlet(1), factors = NULL) {
+  check_given()
   new_glm("logit", formula, prior, covariates, levels, factors = factors)
 }
 

@@ -26,6 +26,7 @@
 #' sample_posterior(rel, model_mvnormal(), chains = 2, iter = 400, seed = 1)
 #' @export
 model_mvnormal <- function(variables = NULL, prior = prior_niw()) {
+  evaluated_name(variables, "variables", environment(), "names of variables in quotes")
   ok <- is.null(variables) || checkmate::test_character(variables, min.chars = 1L, any.missing = FALSE, min.len = 1L, unique = TRUE)
   if (!ok) stop_argument("variables", "NULL or names of different variables", describe(variables))
   prior <- split_covariates(prior, "prior")

@@ -92,6 +92,7 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #' @export
 model_survival <- function(formula = NULL, distribution = c("weibull", "exponential", "piecewise", "discrete"), prior = prior_normal(), shape = prior_gamma(2, 2),
                            baseline = NULL, baseline_by = ~ 1, censoring = NULL, censoring_by = ~ 1, shares = prior_dirichlet()) {
+  check_given()
   distribution <- if (missing(distribution)) "weibull" else check_choice(distribution, "distribution", survival_distributions)
   check_class(prior, "prior", "prior_normal", "prior_normal()", "prior")
   check_class(shape, "shape", "prior_gamma", "prior_gamma()", "prior")

@@ -75,6 +75,7 @@
 #' @concept cross-tabulation
 #' @export
 model_table <- function(formula = NULL, prior = prior_dirichlet(), zeros = NULL) {
+  check_given()
   check_class(prior, "prior", c("prior_dirichlet", "prior_normal"), "prior_dirichlet() or prior_normal()", "prior")
   if (!is.null(zeros)) check_zeros(zeros)
   if (inherits(prior, "prior_normal")) {

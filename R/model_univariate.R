@@ -1,13 +1,5 @@
 # Shared by models of one variable.
 
-# the argument's value; a name without quotes is an object that is not there
-evaluated_name <- function(x, name, call) {
-  tryCatch(x, error = function(e) {
-    if (!startsWith(conditionMessage(e), "object '")) stop(e)
-    stop_argument(name, "the name of a variable in quotes", paste0("an object that does not exist: ", conditionMessage(e)), call = call)
-  })
-}
-
 check_variable <- function(x, name, null = FALSE, call = caller_env()) {
   x <- evaluated_name(x, name, call)
   if ((null && is.null(x)) || checkmate::test_string(x, min.chars = 1L)) return(invisible())

@@ -103,6 +103,15 @@ check_given <- function(kind = "argument", hints = character(), call = caller_en
     hints <- hints[intersect(names(hints), absent)]
     stop_classed(kind, c("{.arg {absent}} must be given; {?it has/they have} no default.", stats::setNames(hints, rep("i", length(hints)))), call = call)
   }
+  if ("formula" %in% names(formals(sys.function(sys.parent())))) evaluated_name(get("formula", call), "formula", call, "a formula", "formula")
+}
+
+# the argument's value; a name without quotes is an object that is not there
+evaluated_name <- function(x, name, call, must = "the name of a variable in quotes", kind = "argument") {
+  tryCatch(x, error = function(e) {
+    if (!startsWith(conditionMessage(e), "object '")) stop(e)
+    stop_argument(name, must, paste0("an object that does not exist: ", conditionMessage(e)), kind, call)
+  })
 }
 
 check_number <- function(x, name, must = "a finite number", lower = -Inf, upper = Inf,

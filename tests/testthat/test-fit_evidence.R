@@ -93,4 +93,10 @@ test_that("names of other packages work, whichever was attached last", {
   expect_identical(bridgesampling::bayes_factor(a, b, seed = 1), bayes_factor(a, b, seed = 1))
   bridge <- function(log) structure(list(logml = log, niter = 1, method = "normal", q11 = 0, q12 = 0, q21 = 0, q22 = 0), class = "bridge")
   expect_equal(bayes_factor(bridge(1), bridge(0))$bf, exp(1))
+  # log evidences as numbers are theirs; of ours nothing says whether they are of the same numbers, whichever package was attached last
+  expect_equal(bayes_factor(10, 5)$bf, exp(5))
+  evidence <- structure(-3, error = 0, class = "noiseaware_evidence")
+  for (compare in list(bayes_factor, bridgesampling::bayes_factor)) {
+    testthat::expect_error(compare(evidence, evidence), "of the same numbers", class = "noiseaware_error_argument")
+  }
 })

@@ -217,6 +217,16 @@ test_that("what other methods refuse, and why", {
 })
 
 test_that("Student-t errors by name, and brms's family, are student()", {
+  ours <- model_lm(errors = student(4))
+  degrees <- 4
+  local({
+    student <- function(link = "identity") stop("not a supported link") # as if brms was attached last
+    expect_identical(model_lm(errors = student(degrees)), ours)
+    expect_identical(do.call(model_lm, list(errors = quote(student(df = 4)))), ours)
+    expect_error(model_lm(errors = student("a")), class = "noiseaware_error_prior")
+  })
+  wrapped <- function(...) model_lm(...)
+  expect_identical(wrapped(errors = student(4)), ours)
   expect_identical(model_lm(errors = "student"), model_lm(errors = student()))
   of_brms <- function(name) structure(list(family = name, link = "identity"), class = c("brmsfamily", "family"))
   expect_identical(model_lm(errors = of_brms("student")), model_lm(errors = student()))
