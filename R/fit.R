@@ -26,7 +26,9 @@
 #'   `q2.5` and `q97.5`; with summary functions of your own, only if it is given.
 #' @param variables `"coefficients"`, if the model has any, or `"all"`.
 #' @param measure,margin For table models: the measure that `coef()` reports instead of the parameters, see [table_measures()].
-#' @param ... Summary functions for `summary()`, as in [posterior::summarise_draws()]. Must be empty for `confint()`.
+#' @param complete,use.fallback,row.names,optional,stringsAsFactors As in the generics, which other packages call with them.
+#' @param ... Summary functions for `summary()`, as in [posterior::summarise_draws()]. Must be empty for `coef()`, `vcov()`, `confint()`, `nobs()`,
+#'   `as.data.frame()` and `print()`.
 #'
 #' @details
 #' **Warnings in the summary.** The attribute `warnings` of `summary()` lists the fit's warnings and what the inference about n rests on; it is printed with the
@@ -112,6 +114,7 @@
 #' convergence of MCMC. *Bayesian Analysis* 16. \doi{10.1214/20-BA1221}
 #' @family summaries of fits
 #' @name fit_methods
+#' @aliases noiseaware_fit
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
@@ -178,7 +181,8 @@ coef.noiseaware_fit <- function(object, measure = NULL, margin = NULL, variables
 
 #' @rdname fit_methods
 #' @export
-vcov.noiseaware_fit <- function(object, ...) {
+vcov.noiseaware_fit <- function(object, complete = TRUE, ...) { # of other packages
+  check_no_dots(...)
   remind_troubles(object)
   stats::cov(coefficient_draws(object))
 }
@@ -203,7 +207,10 @@ confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, variables 
 #' @rdname fit_methods
 #' @importFrom stats nobs
 #' @export
-nobs.noiseaware_fit <- function(object, ...) if (is.null(object$release)) object$info$n else object$release$n %||% NA_real_
+nobs.noiseaware_fit <- function(object, use.fallback = FALSE, ...) { # of other packages
+  check_no_dots(...)
+  if (is.null(object$release)) object$info$n else object$release$n %||% NA_real_
+}
 
 # of a regression its coefficients, else all of the model's parameters
 coefficient_draws <- function(fit, call = caller_env()) {
@@ -223,6 +230,7 @@ coefficient_draws <- function(fit, call = caller_env()) {
 #' @rdname fit_methods
 #' @export
 print.noiseaware_fit <- function(x, ...) {
+  check_no_dots(...)
   cat("<posterior> ", describe_model(x$bound), "\n\n", sep = "")
   table <- printed_summary(x$draws)
   of_cells <- isTRUE(x$bound$dependent) & is_of_cells(table$variable)

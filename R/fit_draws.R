@@ -35,7 +35,10 @@ as.matrix.noiseaware_fit <- function(x, ...) parameter_matrix(x)
 
 #' @rdname fit_methods
 #' @export
-as.data.frame.noiseaware_fit <- function(x, ...) as.data.frame(parameter_matrix(x), optional = TRUE)
+as.data.frame.noiseaware_fit <- function(x, row.names = NULL, optional = FALSE, ..., stringsAsFactors = FALSE) { # of data.frame()
+  check_no_dots(...)
+  as.data.frame(parameter_matrix(x), row.names = row.names, optional = TRUE)
+}
 
 #' @rdname fit_methods
 #' @rawNamespace S3method(posterior::variables,noiseaware_fit)

@@ -37,6 +37,7 @@
 #' check <- bayesplot::pp_check(fit, draws = 50, seed = 1)
 #' check
 #' check$data
+#' @aliases pp_check
 #' @rawNamespace S3method(bayesplot::pp_check,noiseaware_fit)
 pp_check.noiseaware_fit <- function(object, draws = 200, level = 0.95, seed = NULL, ..., type = c("intervals", "hist")) {
   check_no_dots(...)

@@ -9,6 +9,7 @@
 #'
 #' @param object,x A fit of a list of releases, see [pooling], or of the [groups] of one release.
 #' @param site Names of sites; all by default.
+#' @param complete,use.fallback As in the generics, which other packages call with them.
 #' @param ... As for a fit of one release: [fit_methods], [predict()][predict.noiseaware_fit], [plot()][plot.noiseaware_fit].
 #' @param newdata A data frame with the covariates. Without covariates it may be left out; for groups, a row for each of them is then predicted.
 #' @param sites For `site = "new"`: a data frame with one row, the covariates of the new site, see [partial_pooling()]. `NULL`: their mean over sites.
@@ -136,7 +137,10 @@ as_fit_of_site <- function(fit, site, call = caller_env()) {
 
 #' @rdname pool_methods
 #' @export
-nobs.noiseaware_pool <- function(object, ...) if (isTRUE(object$problem$sized)) object$problem$groups$release$n %||% NA_real_ else sum(site_sizes(object$release))
+nobs.noiseaware_pool <- function(object, use.fallback = FALSE, ...) {
+  check_no_dots(...)
+  if (isTRUE(object$problem$sized)) object$problem$groups$release$n %||% NA_real_ else sum(site_sizes(object$release))
+}
 
 #' @rdname pool_methods
 #' @export
@@ -150,7 +154,8 @@ coef.noiseaware_pool <- function(object, ...) {
 
 #' @rdname pool_methods
 #' @export
-vcov.noiseaware_pool <- function(object, ...) {
+vcov.noiseaware_pool <- function(object, complete = TRUE, ...) {
+  check_no_dots(...)
   if (object$pool != "complete") return(stats::cov(parameter_matrix(object)))
   NextMethod()
 }
@@ -223,6 +228,7 @@ pool_lines <- c(complete = "complete: one set of parameters, each site with its 
 #' @rdname pool_methods
 #' @export
 print.noiseaware_pool <- function(x, ...) {
+  check_no_dots(...)
   cat("<posterior> ", describe_model(x$bound), ", ", format_size(length(x$release)), if (is_of_groups(x)) " group" else " site",
       if (length(x$release) > 1L) "s", if (is_of_groups(x)) c(" by ", x$problem$groups$variable), "\n\n", sep = "")
   table <- printed_summary(x$draws)

@@ -125,7 +125,8 @@ described_in_range <- function(name, argument = "range") {
   function(x, ...) {
     given <- rlang::names2(list(...))
     if (!argument %in% given && all(nzchar(given))) {
-      stop_argument(argument, "given, in the units of what is estimated: there are no records to take a range from", "missing")
+      stop_classed("argument", c("{.arg {argument}} must be given, in the units of the estimates.",
+                                 i = "The usual default is a share of the response's standard deviation, for which records would be needed."))
     }
     within(x, ...)
   }

@@ -315,7 +315,7 @@ describe_value <- function(x) {
 
 #' @export
 print.noiseaware_prior <- function(x, ...) {
-  cat("<prior> ", format(x), "\n", sep = "")
+  cat("<prior> ", if (inherits(x, "prior_n")) "of n: ", format(x), "\n", sep = "")
   invisible(x)
 }
 

@@ -5,6 +5,7 @@
 #' `prior_n` of [sample_posterior()], or as the argument `n` of [calibrate()].
 #'
 #' @param distribution A string: `"poisson"`, `"negative_binomial"`, `"uniform"` or `"log_uniform"`. The table below shows the parameters of each.
+#' @param ... Parameters without names, in the order of the table.
 #' @param lower,upper The smallest and the largest n, whole numbers.
 #' @param mean Mean of n, a positive number.
 #' @param size Size (dispersion) of the negative binomial distribution, as in [stats::rnbinom()].
@@ -30,19 +31,27 @@
 #'   chains = 2, iter = 1000, seed = 1)
 #' summary(fit)
 #' @export
-prior_n <- function(distribution, lower = NULL, upper = NULL, mean = NULL, size = NULL) {
+prior_n <- function(distribution, ..., lower = NULL, upper = NULL, mean = NULL, size = NULL) {
   check_given("prior")
   check_choice(distribution, "distribution", names(size_priors), "prior")
   needed <- size_priors[[distribution]]
   values <- Filter(Negate(is.null), list(lower = lower, upper = upper, mean = mean, size = size))
   label <- paste0("prior_n(", dQuote(distribution, FALSE), ")")
+  unnamed <- list(...)
+  open <- setdiff(needed, names(values))
+  if (any(nzchar(rlang::names2(unnamed)))) check_no_dots(...)
+  if (length(unnamed) > length(open)) {
+    stop_classed("prior", c("{.code {label}} must not have more numbers than its arguments, but has {length(values) + length(unnamed)}.",
+                            i = "Its arguments are {.arg {needed}}."))
+  }
+  values[open[seq_along(unnamed)]] <- unnamed
   strange <- setdiff(names(values), needed)
   if (length(strange)) stop_classed("prior", c("{.arg {strange}} {?is not an argument/are not arguments} of {.code {label}}.", i = "Its arguments are {.arg {needed}}."))
-  if (distribution == "log_uniform") values$upper <- upper %||% (2^31 - 1)
+  if (distribution == "log_uniform") values$upper <- values$upper %||% (2^31 - 1)
   absent <- setdiff(needed, names(values))
   if (length(absent)) stop_classed("prior", "{.code {label}} needs {.arg {absent}}.")
   for (name in intersect(needed, c("mean", "size"))) check_positive(values[[name]], name, "prior")
-  if (distribution == "uniform") values$lower <- check_count(lower, "lower", 0, "prior")
+  if (distribution == "uniform") values$lower <- check_count(values$lower, "lower", 0, "prior")
   if ("upper" %in% needed) values$upper <- check_count(values$upper, "upper", values$lower %||% 1, "prior")
   do.call(new_prior, c(values[needed], list(class = c(paste0("prior_n_", distribution), "prior_n"))))
 }

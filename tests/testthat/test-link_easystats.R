@@ -24,6 +24,7 @@ test_that("bayestestR: arguments by position, priors, modes and diagnostics", {
   expect_equal(bayestestR::effective_sample(fit)$ESS, unname(posterior::ess_bulk(fit)[colnames(beta)]))
   expect_equal(bayestestR::mcse(fit)$MCSE[2], posterior::mcse_mean(posterior::extract_variable_matrix(fit, "age")))
   expect_error(bayestestR::rope_range(fit), class = "noiseaware_error_meaningless")
+  expect_error(bayestestR::rope(fit), "`range` must be given, in the units of the estimates.", fixed = TRUE, class = "noiseaware_error_argument")
 })
 
 test_that("insight: of a model without a response its family, and that it is Bayesian", {

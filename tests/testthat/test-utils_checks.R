@@ -79,7 +79,8 @@ test_that("what is not an argument is refused wherever further arguments lead no
   skip_on_cran()
   namespace <- asNamespace("noiseaware")
   # what shows or converts an object ignores further arguments, as is R's habit, and so do methods of generics that hand on what they are given
-  lenient <- "^(print|format|summary|as_draws.*|as[.](array|data.frame|matrix)|coef|vcov|nobs|variables|nvariables|rhat|ess_(bulk|tail)|neff_ratio|terms|privacy)[.]"
+  lenient <- paste0("^(print(?!.noiseaware_(fit|pool)$)|format|summary|as_draws.*|as[.](array|matrix|data.frame(?!.noiseaware_fit$))|variables|nvariables|rhat|",
+                    "ess_(bulk|tail)|neff_ratio|terms|privacy)[.]")
   methods <- namespace$.__NAMESPACE__.$S3methods
   handed <- methods[methods[, 4L] %in% c("bayestestR", "emmeans", "generics", "insight", "marginaleffects", "performance", "priorsense"), 3L]
   leads_on <- function(e) {
@@ -89,7 +90,7 @@ test_that("what is not an argument is refused wherever further arguments lead no
   }
   all <- Filter(function(name) is.function(namespace[[name]]) && "..." %in% names(formals(namespace[[name]])), ls(namespace))
   all <- all[vapply(all, function(name) name %in% users_functions || sub("[.].*", "", name) %in% users_functions, NA)]
-  idle <- setdiff(grep(lenient, Filter(function(name) !leads_on(body(namespace[[name]])), all), value = TRUE, invert = TRUE), c(handed, "simulate.noiseaware_pool"))
+  idle <- setdiff(grep(lenient, Filter(function(name) !leads_on(body(namespace[[name]])), all), value = TRUE, invert = TRUE, perl = TRUE), c(handed, "simulate.noiseaware_pool"))
   expect_true(all(c("confidence_set", "p_value", "sample_posterior", "predict.noiseaware_fit") %in% idle))
   for (name in idle) {
     f <- namespace[[name]]
@@ -99,4 +100,26 @@ test_that("what is not an argument is refused wherever further arguments lead no
     # what is of no use, or of another class, is refused whatever is given
     expect_true(any(grepl(if (endsWith(name, ".default")) "nonsense|must be" else "nonsense|is not meaningful|cannot be", message_lines(condition))), label = name)
   }
+})
+
+test_that("a name where a formula or a name in quotes belongs: the error names the argument", {
+  fit <- structure(list(), class = "noiseaware_fit")
+  for (call in alist(model_lm(nowhere), model_glm(nowhere), model_logistic(nowhere), model_table(nowhere), model_survival(nowhere), stat_counts(nowhere),
+                     stat_sums(nowhere, list(nowhere = 0:1)), stat_crossprod(nowhere, list()), regress(fit, nowhere))) {
+    expect_error(eval(call), "`formula` must be a formula, but is an object that does not exist: object 'nowhere'", class = "noiseaware_error_formula")
+  }
+  expect_error(model_mvnormal(nowhere), "`variables` must be names of variables in quotes", class = "noiseaware_error_argument")
+  expect_error(model_lm(stop("inside")), "inside")
+})
+
+test_that("numbers of a prior of n are taken in order, and it prints what it is a prior of", {
+  expect_identical(prior_n("poisson", 100), prior_n("poisson", mean = 100))
+  expect_identical(prior_n("uniform", 3, 50), prior_n("uniform", upper = 50, lower = 3))
+  expect_identical(prior_n("uniform", lower = 3, 50), prior_n("uniform", 3, 50))
+  expect_identical(prior_n("negative_binomial", 100, 2), prior_n("negative_binomial", mean = 100, size = 2))
+  expect_identical(prior_n("log_uniform", 9), prior_n("log_uniform", upper = 9))
+  expect_output(print(prior_n("poisson", 100)), "<prior> of n: poisson(mean = 100)", fixed = TRUE)
+  expect_output(print(prior_gamma(1, 1)), "<prior> gamma(", fixed = TRUE)
+  expect_error(prior_n("poisson", 100, 2), "must not have more numbers", class = "noiseaware_error_prior")
+  expect_error(prior_n("poisson", average = 100), "average", class = "noiseaware_error_argument")
 })
