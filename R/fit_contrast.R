@@ -7,10 +7,10 @@
 #'
 #' @param object A fit from [sample_posterior()].
 #' @param of What to compare.
-#'   * For fits of several sites and of groups: names of parameters, such as `"prob[yes]"`. `NULL` means the first that varies; in regressions
-#'     slopes come before the intercept, and for a variable with two levels, the second is compared.
-#'   * For [model_table()]: a formula. `~ a | b` compares the probabilities of the levels of `a` between the levels of `b`, or only of the second level if
-#'     `a` has two; `~ a:b` compares the probabilities of all cells with each other.
+#'   * For fits of several sites and of groups: names of parameters, such as `"prob[yes]"`. Parameters that all of them share are expressions, see below. `NULL`
+#'     means the first that varies; in regressions slopes come before the intercept, and for a variable with two levels, the second is compared.
+#'   * For [model_table()] and [model_naive_bayes()]: a formula. `~ a | b` compares the probabilities of the levels of `a` between the levels of `b`, or only of
+#'     the second level if `a` has two; `~ a:b` compares the probabilities of all cells with each other.
 #'   * For every fit: expressions in the parameters, as text, such as `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which means `"age"`; `"age < 0"` means
 #'     `"0 - age"`. For models with `cov[x,y]`, the correlation `"cor[x,y]"` is also available.
 #' @param measure `"difference"`; `"ratio"`, for probabilities the risk ratio and for rates the rate ratio; or `"odds_ratio"`, for probabilities.
@@ -36,7 +36,7 @@
 #' | `estimate` | posterior median |
 #' | `sd` | posterior standard deviation |
 #' | `lower`, `upper` | ends of the equal-tailed interval |
-#' | `p_above` | probability that a difference is above 0, a ratio above 1, or an expression above 0 (above 1 if all are quotients of positive numbers) |
+#' | `p_above` | probability that a difference is above 0, a ratio above 1, or an expression above 0 (above 1 for `exp()` and for a quotient of positive numbers) |
 #' | `p_direction` | the larger of `p_above` and its complement |
 #' | `p_mcse` | Monte Carlo standard error of both |
 #' @details
@@ -92,10 +92,11 @@ contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", a
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   call <- environment()
   of_pool <- inherits(object, "noiseaware_pool") && (is.null(of) || is.character(of) && (records || all(of %in% fit_parameters(object))))
-  if (!of_pool && is.character(of) && !records) {
+  shared <- if (of_pool && !records && !is.null(of)) shared_draws(object, of, call)
+  if (!is.null(shared) || !of_pool && is.character(of) && !records) {
     if (measure != "difference") stop_argument("measure", "left out if {.arg of} has expressions", describe(measure))
     if (!is.null(among) || !is.null(reference)) stop_classed("argument", "{.arg among} and {.arg reference} do not apply to expressions.")
-    found <- expressed(object, of, call)
+    found <- expressed(shared %||% parameter_matrix(object), of, call)
   } else {
     sides <- if (of_pool && records) records_of_sites(object, of, all_levels, call) else if (of_pool) contrast_sites(object, of, call) else
       contrast_cells(object, of, all_levels, records, call)
@@ -103,8 +104,8 @@ contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", a
   }
   remind_troubles(object)
   colnames(found$draws) <- if (length(unique(found$of)) == 1L) found$contrast else paste0(found$contrast, "|", found$of)
-  structure(list(table = contrast_table(found, level, object), draws = by_chain(found$draws, object), measure = found$measure, quotients = found$quotients,
-                 level = level, records = records),
+  structure(list(table = contrast_table(found, level, object), draws = by_chain(found$draws, object), measure = found$measure, null = found$null, level = level,
+                 records = records),
             class = "noiseaware_contrast")
 }
 
@@ -123,6 +124,13 @@ contrast_sites <- function(fit, parameters, call) {
                            x = "All have the same {.val {parameters[shared]}}."), call = call)
   }
   stats::setNames(lapply(found, `[[`, "values"), vapply(found, `[[`, "", "name"))
+}
+
+# The draws of parameters that all sites share, which are compared with 0; NULL if one of them varies.
+shared_draws <- function(fit, parameters, call) {
+  found <- lapply(parameters, parameter_of_sites, fit = fit, call = call)
+  if (any(vapply(found, function(one) varies(one$values), TRUE))) return(NULL)
+  matrix(vapply(found, function(one) one$values[, 1L], numeric(posterior::ndraws(fit$draws))), ncol = length(found), dimnames = list(NULL, parameters))
 }
 
 varies <- function(values) any(values != values[, 1L])
@@ -176,8 +184,8 @@ records_of_site <- function(fit, site, call) {
 }
 
 contrast_cells <- function(fit, margin, all_levels, records, call) {
-  if (inherits(fit$bound, "bound_table")) refuse_own_parameters(fit, "object", call, NULL)
-  if (inherits(fit$bound, "bound_table") && is.null(margin) && length(fit$bound$levels) > 1L) {
+  if (has_cells(fit$bound)) refuse_own_parameters(fit, "object", call, NULL)
+  if (has_cells(fit$bound) && is.null(margin) && length(fit$bound$levels) > 1L) {
     variables <- names(fit$bound$levels)
     survival <- inherits(fit$bound, "bound_survival")
     stop_classed("argument", c("{.arg of} must be a formula such as ~ {variables[1L]} | {variables[2L]} for a table of several variables, but is NULL.",
@@ -186,7 +194,7 @@ contrast_cells <- function(fit, margin, all_levels, records, call) {
   if (!inherits(fit$bound, "bound_table") && records) {
     stop_argument("records", "FALSE unless the fit is of several sites or groups, or of a table", "TRUE", call = call)
   }
-  if (!inherits(fit$bound, "bound_table")) {
+  if (!has_cells(fit$bound)) {
     example <- paste(posterior::variables(fit$draws)[1L], "> 0")
     stop_classed("argument", c("{.arg of} must be expressions in the parameters, such as {.val {example}}, but is {describe(margin)}.",
                                i = "Formulas are for tables. emmeans and marginaleffects compare predictions of a regression: see {.fn works_with}."), call = call)
@@ -247,14 +255,14 @@ check_measured <- function(values, measure, call) {
 # ---- expressions --------------------------------------------------------------------------------
 
 # Names of variables, brackets and all, are replaced by names that parse.
-expressed <- function(fit, texts, call) {
-  draws <- with_correlations(parameter_matrix(fit))
+expressed <- function(draws, texts, call) {
+  draws <- with_correlations(draws)
   names <- colnames(draws)
   longest <- names[order(-nchar(names))]
   quoted <- paste0("(?<![\\w.\\[,])(", paste0("\\Q", longest, "\\E", collapse = "|"), ")(?![\\w.\\[])")
   known <- stats::setNames(as.list(as.data.frame(draws)), paste0(".v", seq_along(names)))
   labels <- character()
-  quotients <- TRUE # of positive numbers, all of them: they are compared with 1
+  null <- numeric() # quotients of positive numbers, and exp(), are compared with 1
   values <- vapply(texts, function(text) {
     at <- gregexpr(quoted, text, perl = TRUE)
     used <- regmatches(text, at)[[1L]]
@@ -262,10 +270,10 @@ expressed <- function(fit, texts, call) {
     regmatches(plain, at) <- list(paste0(".v", match(used, names)))
     read <- read_expression(plain, text, known, names, call)
     labels <<- c(labels, if (read$compared) with_names(deparse1(read$expression), names) else text)
-    quotients <<- quotients && !read$compared && is_quotient(read$expression) && all(read$value > 0)
+    null <<- c(null, as.numeric(!read$compared && is_ratio(read$expression) && all(read$value > 0)))
     read$value
   }, numeric(nrow(draws)))
-  list(draws = matrix(values, nrow(draws)), of = rep("expression", length(texts)), contrast = labels, measure = "expression", quotients = quotients)
+  list(draws = matrix(values, nrow(draws)), of = rep("expression", length(texts)), contrast = labels, measure = "expression", null = null)
 }
 
 # a text with the names again
@@ -289,9 +297,9 @@ with_correlations <- function(draws) {
   draws
 }
 
-is_quotient <- function(expression) {
+is_ratio <- function(expression) {
   while (is.call(expression) && identical(expression[[1L]], quote(`(`))) expression <- expression[[2L]]
-  is.call(expression) && identical(expression[[1L]], quote(`/`))
+  is.call(expression) && (identical(expression[[1L]], quote(`/`)) || identical(expression[[1L]], quote(exp)))
 }
 
 # list(expression, value, compared): a comparison is read as the difference that is above 0 where it holds
@@ -320,7 +328,7 @@ read_expression <- function(plain, text, known, names, call) {
 
 contrast_table <- function(found, level, fit) {
   ends <- draws_interval(found$draws, level)
-  beyond <- found$draws > contrast_null(found)
+  beyond <- found$draws > rep(contrast_null(found), each = nrow(found$draws))
   above <- colMeans(beyond)
   error <- column_errors(beyond + 0, fit)
   # all on one side: known up to one effective draw
@@ -331,7 +339,8 @@ contrast_table <- function(found, level, fit) {
              row.names = NULL)
 }
 
-contrast_null <- function(x) if (x$measure %in% c("ratio", "odds_ratio") || isTRUE(x$quotients)) 1 else 0
+# of each row of the table
+contrast_null <- function(x) x$null %||% rep(as.numeric(x$measure %in% c("ratio", "odds_ratio")), length(x$contrast %||% x$table$contrast))
 
 contrast_title <- function(x) {
   switch(x$measure, difference = "differences", ratio = "ratios", odds_ratio = "odds ratios", expression = "expressions")
@@ -348,7 +357,10 @@ print.noiseaware_contrast <- function(x, ...) {
   number <- function(v) formatC(v, digits = 3, format = "g", flag = "#")
   shown <- data.frame(of = table$of, contrast = table$contrast, lapply(table[c("estimate", "lower", "upper")], number),
                       p = sprintf("%.3f", table$p_above), check.names = FALSE)
-  names(shown)[6L] <- sprintf("P(> %d)", contrast_null(x))
+  null <- utils::head(contrast_null(x), most)
+  alike <- length(unique(null)) == 1L
+  names(shown)[6L] <- if (alike) sprintf("P(> %d)", null[1L]) else "P(> null)"
+  if (!alike) shown$null <- null
   print(if (one) shown[-1L] else shown, row.names = FALSE)
   if (nrow(x$table) > most) cat("... ", nrow(x$table) - most, " more, which as.data.frame() has\n", sep = "")
   cat("\nMonte Carlo error of the probabilities: ", if (nrow(table) > 1L) "at most ", format_number(max(table$p_mcse), 1), "\n", sep = "")
@@ -384,12 +396,12 @@ plot.noiseaware_contrast <- function(x, ...) {
   # of another name than a column of the table: facets would have the order of its texts
   shown$panel <- if (single) factor(1) else factor(shown$of, unique(shown$of))
   plot <- ggplot2::ggplot(shown, ggplot2::aes(y = .data$row)) +
-    ggplot2::geom_vline(xintercept = contrast_null(x), colour = "grey60") +
+    ggplot2::geom_vline(xintercept = unique(contrast_null(x)), colour = "grey60") +
     ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$row), linewidth = 0.7, colour = "grey45") +
     ggplot2::geom_point(ggplot2::aes(x = .data$estimate), size = 2.2) +
     ggplot2::labs(x = contrast_axis(x, single), y = NULL, subtitle = sprintf("posterior medians with %s%% intervals", format_number(100 * x$level)),
                   caption = left_out_caption(nrow(x$table) - most, FALSE, "comparisons")) +
-    (if (contrast_null(x) == 1) scale_log_x() else scale_few_x()) +
+    (if (all(contrast_null(x) == 1)) scale_log_x() else scale_few_x()) +
     ggplot2::scale_y_discrete(labels = row_labels) +
     theme_noiseaware() +
     theme_many_rows(shown)

@@ -202,9 +202,12 @@ by_chain <- function(draws, fit) {
   chains_array(lapply(rows, function(r) draws[r, , drop = FALSE]))
 }
 
+# joint probabilities of several factors
+has_cells <- function(bound) inherits(bound, c("bound_table", "bound_naive_bayes"))
+
 # Variables of a formula, and those behind its bar.
 read_margin <- function(fit, margin, arg = "margin", call = caller_env()) {
-  if (!inherits(fit$bound, "bound_table")) {
+  if (!has_cells(fit$bound)) {
     stop_classed("argument", "{.arg {arg}} is for tables, so {.arg fit} must be a fit of {.fn model_table}, but is a fit of {describe_model(fit$bound)}.", call = call)
   }
   known <- names(fit$bound$levels)
@@ -264,6 +267,11 @@ probability_draws <- function(fit, variables, call) {
   codes <- all_codes(size[over])
   place <- function(codes, variables) Reduce(function(at, v) at * size[[v]] + codes[, v], variables, 0)
   draws <- own_parameters(fit)
+  if (any(!is.na(bound$probability))) { # some were fixed
+    free <- draws
+    draws <- matrix(bound$probability, nrow(free), length(bound$probability), byrow = TRUE)
+    draws[, is.na(bound$probability)] <- free
+  }
   if (moves_theta(bound)) draws <- cell_probabilities(bound, draws)
   first <- c(0L, cumsum(vapply(bound$parts, function(p) nrow(part_codes(p, size)), 0L)))
   joint <- matrix(1, nrow(draws), nrow(codes))

@@ -3,7 +3,7 @@
 #' Analyses one release in several ways: accounting for the noise, treating the noisy totals as true, and, for data owners and simulation studies, using the
 #' confidential records.
 #'
-#' @param release,model As in [sample_posterior()].
+#' @param release,model As in [sample_posterior()]. Or a fit, without a model: it is compared with other analyses of its release, with its settings.
 #' @param data All confidential records of the release, or `NULL` to omit that analysis. With `data` the result is **not private**.
 #' @param methods Methods of [sample_posterior()]; by default `"auto"`, and `"naive"` if it is available.
 #' @param level Probability inside the intervals.
@@ -24,14 +24,21 @@
 #' plot(both, variables = c("age", "sigma"))
 #' @export
 compare_analyses <- function(release, model, data = NULL, methods = NULL, level = 0.95, ..., seed = NULL) {
+  fit <- if (!missing(release) && inherits(release, "noiseaware_fit")) check_compared(release, missing(model))
+  if (!is.null(fit)) {
+    model <- fit$asked$model
+    release <- fit$whole %||% fit$release
+  }
   check_given()
   check_release(release)
   check_model(model)
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   methods <- methods %||% c("auto", if (!is.null(release$n) && has_method(model, release$statistic, "naive")) "naive")
   if (!is.character(methods) || length(methods) == 0L) stop_argument("methods", "names of methods", describe(methods))
-  further <- list(...)
-  check_argument_names(further, c("chains", "iter", "warmup", "thin", "init", "control", "prior_n"))
+  again <- ...length() > 0L || !is.null(seed)
+  settings <- c("chains", "iter", "warmup", "thin", "init", "control", "prior_n")
+  further <- c(list(...), fit$asked[setdiff(intersect(settings, names(fit$asked)), ...names())])
+  check_argument_names(further, settings)
   seed <- check_seed(seed) %||% new_seed() # the same for all
   confidential <- if (!is.null(data)) {
     if (is.data.frame(data) && !is.null(release$n) && nrow(data) != release$n) {
@@ -45,11 +52,20 @@ compare_analyses <- function(release, model, data = NULL, methods = NULL, level 
     if (method != "auto" && length(engine_control(as_engine(method))) == 0L) control <- list()
     sample_posterior(release, model, method, ..., control = control, seed = seed)
   }
-  fits <- lapply(methods, analyse, ...)
+  known <- if (!again) list(auto = fit)
+  fits <- lapply(methods, function(method) known[[method]] %||% do.call(analyse, c(list(method), further), quote = TRUE))
   names(fits) <- ifelse(methods == "auto", "noise-aware", methods)
   fits$confidential <- confidential
   table <- do.call(rbind, lapply(names(fits), function(name) cbind(analysis = name, interval_table(fits[[name]], level))))
   structure(list(table = table, fits = fits, level = level), class = "noiseaware_comparison")
+}
+
+# a fit of one population, whose model and release are known
+check_compared <- function(fit, alone, call = caller_env()) {
+  refuse_several(fit, "release", call = call)
+  if (is.null(fit$asked)) stop_argument("release", "a release, or a fit made by sample_posterior()", describe(fit), call = call)
+  if (!alone) stop_classed("argument", "{.arg model} must be left out if there is a fit, which has a model.", call = call)
+  fit
 }
 
 # does that method exist for one statistic with that model?

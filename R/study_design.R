@@ -258,7 +258,8 @@ values_lines <- function(values, given) {
   own <- intersect(names(values), given)
   middle <- setdiff(names(values), given)
   c(if (length(own)) paste0("  values      ", words(own)),
-    if (length(middle)) paste0(if (length(own)) "              " else "  values      ", words(middle), ": the middle of their priors, as `parameters` was not given"))
+    if (length(middle)) paste0(if (length(own)) "              " else "  values      ", words(middle), ": the middle of their priors, as ",
+                               if (length(own)) "`parameters` does not have them" else "`parameters` was not given"))
 }
 
 # The budget depends on how much covariates vary, which was assumed where it was not given: code for the same at half and at double their sd.

@@ -34,7 +34,8 @@ test_that("measures, references and choices are those that were asked for", {
   expect_equal(as.data.frame(quotient)$p_above, as.data.frame(ratio)$p_above)
   expect_match(capture.output(print(quotient)), "P(> 1)", fixed = TRUE, all = FALSE)
   expect_equal(as.data.frame(contrast(fit, "log(prob[yes,far west] / prob[yes,south])"))$p_above, as.data.frame(ratio)$p_above)
-  expect_identical(as.data.frame(contrast(fit, c("prob[yes,south] / prob[yes,north]", "prob[yes,south] - 2")))$p_above, c(1, 0))
+  expect_identical(as.data.frame(contrast(fit, c("prob[yes,south] / prob[yes,north]", "prob[yes,south] - 2")))$p_above,
+                   c(mean(rate("south") > rate("north")), 0))
   expect_match(capture.output(print(ratio))[1], "ratios of prob[yes], posterior medians with 95% intervals", fixed = TRUE)
   expect_match(capture.output(print(ratio)), "P(> 1)", fixed = TRUE, all = FALSE)
   expect_identical(plot(ratio)$data, as.data.frame(ratio))
@@ -45,7 +46,7 @@ test_that("measures, references and choices are those that were asked for", {
 contrast_of_levels <- function(levels) {
   pairs <- c("ward=x - ward=y", "ward=x - ward=z")
   table <- data.frame(of = rep(paste0("smoke=", levels$smoke), each = 2), contrast = pairs, estimate = 0, sd = 0.1, lower = -0.4, upper = 0.45, p_above = 0.5)
-  structure(list(table = table, measure = "difference", quotients = NULL, level = 0.95), class = "noiseaware_contrast")
+  structure(list(table = table, measure = "difference", level = 0.95), class = "noiseaware_contrast")
 }
 
 test_that("cells of a table are compared given others, or with each other", {
@@ -127,6 +128,10 @@ test_that("what has no comparison is refused", {
   expect_error(contrast(fit, ~ smoke), class = "noiseaware_error_argument")
   together <- sample_posterior(sites, model_bernoulli(), pool = "complete", chains = 1, iter = 100, seed = 1) |> suppressWarnings()
   expect_error(contrast(together), class = "noiseaware_error_pool")
+  # what sites share is an expression like any other
+  shared <- contrast(together, c("prob[yes]"))
+  expect_equal(c(posterior::as_draws_matrix(shared$draws)), c(posterior::as_draws_matrix(together$draws)[, "prob[yes]"]), ignore_attr = TRUE)
+  expect_identical(shared$measure, "expression")
   expect_error(internal("check_measured")(c(-1, 1), "ratio", NULL), class = "noiseaware_error_argument")
   expect_error(internal("check_measured")(c(0.5, 1), "odds_ratio", NULL), class = "noiseaware_error_argument")
 })
@@ -202,4 +207,39 @@ test_that("records = TRUE compares the records themselves: totals over sizes, in
   expect_equal(as.vector(posterior::as_draws_matrix(quiet(contrast(fit, ~ smoke | g, records = TRUE)))), unname(share[, 1] - share[, 2]), tolerance = 1e-12)
   found <- quiet(contrast(fit, ~ smoke:g, "ratio", reference = "smoke=no:g=a", records = TRUE))
   expect_equal(as.vector(posterior::as_draws_matrix(found)[, 3]), unname(counts[, 4] / counts[, 1]), tolerance = 1e-12)
+})
+
+test_that("exp() is compared with 1, and other expressions beside it with 0", {
+  draws <- fit
+  posterior::variables(draws$draws) <- c("age", "mean[age]", "age:lwt")
+  draws <- structure(draws, class = "noiseaware_fit")
+  above <- mean(rate("north") > 0.6)
+  expect_true(above > 0 && above < 1)
+  hazard <- contrast(draws, "exp(age - 0.6)")
+  expect_identical(hazard$table$p_above, above)
+  expect_match(capture.output(print(hazard)), "P(> 1)", fixed = TRUE, all = FALSE)
+  both <- contrast(draws, c("(exp(age - 0.6))", "age - 0.6", "exp(age - 0.6) > 1", "2 * exp(age - 0.6) - 2"))
+  expect_equal(both$table$p_above, rep(above, 4L))
+  expect_match(capture.output(print(both)), "P\\(> null\\) +null", all = FALSE)
+  expect_identical(unique(ggplot2::layer_data(plot(both), 1)$xintercept), c(1, 0))
+})
+
+test_that("naive Bayes: a feature given the class, and the class given features, by Bayes's rule", {
+  levels <- list(low = c("0", "1"), smoke = c("no", "yes"), race = c("w", "b", "o"))
+  st <- stat_counts(~ low:smoke + low:race, levels)
+  rel <- as_release(stats::setNames(c(40, 60, 30, 15, 50, 20, 30, 15, 20, 10), st$components), st, mech_laplace(epsilon = 2), n = 145)
+  for (prior in list(prior_dirichlet(1), fixed(c(0.7, 0.3)))) {
+    fit <- suppressWarnings(sample_posterior(rel, model_naive_bayes("low", prior = prior), chains = 2, iter = 100, seed = 1))
+    p <- posterior::as_draws_matrix(fit$draws)
+    low <- if (inherits(prior, "fixed")) matrix(c(0.7, 0.3), nrow(p), 2, byrow = TRUE) else p[, c("prob[low=0]", "prob[low=1]")]
+    of <- function(x) unname(c(posterior::as_draws_matrix(x$draws)))
+    expect_equal(of(contrast(fit, ~ smoke | low)), unname(c(p[, "prob[smoke=yes|low=0]"] - p[, "prob[smoke=yes|low=1]"])))
+    given <- function(smoke, race) {
+      joint <- vapply(1:2, function(k) c(low[, k] * p[, sprintf("prob[smoke=%s|low=%d]", smoke, k - 1L)] * p[, sprintf("prob[race=%s|low=%d]", race, k - 1L)]), numeric(nrow(p)))
+      joint[, 2] / rowSums(joint)
+    }
+    found <- contrast(fit, ~ low | smoke:race, among = c("smoke=no:race=b", "smoke=yes:race=o"))
+    expect_equal(of(found), given("no", "b") - given("yes", "o"))
+  }
+  expect_error(contrast(fit), "must be a formula such as ~ low | smoke", fixed = TRUE, class = "noiseaware_error_argument")
 })

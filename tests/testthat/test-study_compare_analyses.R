@@ -79,6 +79,14 @@ test_that("analyses stand side by side", {
   alone <- compare_analyses(as_release(c(7, 4), counts, mech_laplace(epsilon = 1), 12), model_bernoulli(), chains = 1, iter = 200)
   expect_identical(names(alone$fits)[1], "noise-aware")
   expect_error(compare_analyses(fits[[1]]$release, model_lm(), methods = 1), class = "noiseaware_error_argument")
+  # of a fit: itself, beside other analyses with its settings
+  fit <- alone$fits[["noise-aware"]]
+  again <- compare_analyses(fit)
+  expect_identical(names(again$fits), names(alone$fits))
+  expect_identical(again$fits[["noise-aware"]], fit)
+  expect_equal(dim(again$fits$naive$draws), dim(fit$draws))
+  expect_identical(dim(compare_analyses(fit, iter = 100, seed = 1)$fits[["noise-aware"]]$draws)[1L], 50L)
+  expect_error(compare_analyses(fit, model_bernoulli()), "`model` must be left out", class = "noiseaware_error_argument")
   # what only one of the analyses can use
   short <- compare_analyses(fits[[1]]$release, model_lm(), records, chains = 1, iter = 20, seed = 1, control = list(passes = 2))
   expect_identical(short$fits$`noise-aware`$problem$passes, 2)

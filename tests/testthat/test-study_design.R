@@ -164,7 +164,7 @@ test_that("a search is drawn as the ratio, with what was asked and found", {
   expect_match(printed(NULL), "values      a = 1.5, b = 0: the middle of their priors", all = FALSE)
   some <- printed("a")
   expect_match(some, "^  values      a = 1.5$", all = FALSE)
-  expect_match(some, "^              b = 0: the middle of their priors", all = FALSE)
+  expect_match(some, "^              b = 0: the middle of their priors, as `parameters` does not have them", all = FALSE)
   expect_match(capture.output(print(structure(search, values = list(NULL)))), "values      drawn from the prior", all = FALSE)
 })
 
