@@ -139,6 +139,10 @@ as_release.default <- function(value, statistic, mechanism, n, neighbours = c("r
   neighbours <- match_neighbours(neighbours)
   check_design(statistic, mechanism, neighbours)
   n <- check_public_size(n, design_parts(statistic, mechanism))
+  if (isTRUE(attr(statistic, "means"))) {
+    value <- totals_of_means(value, statistic, mechanism)
+    attr(statistic, "means") <- NULL
+  }
   listed <- is.list(value) && !is.object(value) && is_several(statistic)
   published <- published_design(value, statistic, mechanism, listed, n, neighbours)
   published$mechanism <- sized_mechanism(published$mechanism, n, neighbours)

@@ -94,3 +94,26 @@ size_groups.stat_size <- function(statistic) 1L
 size_groups.stat_counts <- function(statistic) {
   rep(seq_along(statistic$margins), vapply(statistic$margins, function(m) prod(lengths(statistic$levels)[m]), 0))
 }
+
+# What stat_means(n = NULL) describes: n and means of totals, which are what had noise. Of totals of deviations the means are of the variables themselves.
+totals_of_means <- function(value, statistic, mechanism, call = caller_env()) {
+  whole <- statistic$total
+  value <- unlist(value)
+  names(value) <- sub("^mean\\((.*)\\)$", "\\1", names(value))
+  centre <- centre_of(whole)
+  names(value) <- ifelse(names(value) %in% names(centre), paste0("(", names(value), ")"), names(value))
+  named <- c("n", whole$components)
+  if (!is.numeric(value) || !setequal(names(value), named) || length(value) != length(named)) {
+    stop_argument("value", paste0("numbers named n, the noisy number of records, and ", shorten_list(whole$components)), describe(value), "value", call)
+  }
+  n <- value[["n"]]
+  if (!isTRUE(n > 0)) stop_argument("value", "a positive number n, by which the means were divided, and the means", paste("n =", format_number(n)), "value", call)
+  for (one in if (is.object(mechanism)) list(mechanism) else mechanism) if (!is.null(one$after)) {
+    stop_argument("mechanism", "noise without later processing: totals are recovered from means, and were not rounded or hidden themselves", format(one), call = call)
+  }
+  centre <- if (is.null(centre)) 0 else centre[gsub("^\\(|\\)$", "", whole$components)]
+  list(size = c(n = n), total = stats::setNames(n * (value[whole$components] - centre), whole$components))
+}
+
+# the centres of totals of deviations, by variable
+centre_of <- function(statistic) if (inherits(statistic, "stat_linear")) statistic$statistic$centre else statistic$centre

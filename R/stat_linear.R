@@ -9,13 +9,16 @@
 #' @param queries A named list with an entry for each published number: the names of the components that it sums, as in
 #'   `list(young = c("age=0-19", "age=20-39"))`, or a vector of weights named by components, as in `list(difference = c("x=a" = 1, "x=b" = -1))`. Or a matrix of
 #'   weights, with a named row for each published number and a column for each component, named in any order or unnamed in the statistic's order.
-#' @param n The public number of records.
+#' @param n The public number of records. `NULL`: each mean was divided by a noisy number of records, which was also published.
 #'
 #' @details
 #' `stat_cumulative()` is for cumulative counts of one variable with ordered levels, or of the bins of a [stat_histogram()]. These are the numbers of records
 #' with the first level, with the first or the second, and so on. The last one, n itself, is public and is left out. `stat_means()` is for totals divided by the
-#' public number of records. If a total was divided by a *noisy* number of records that is also published, multiply the two to recover the total:
-#' `vignette("cookbook")` shows how to enter it.
+#' public number of records.
+#'
+#' With `n = NULL`, `stat_means()` is for means that are ratios of a noisy total and a noisy number of records. It returns a list of two statistics, `size` and
+#' `total`. Give [as_release()] the published number of records, called `n`, and the means. It multiplies them to recover the totals, to which the noise was
+#' added. `release()` of this list publishes the number of records and the totals.
 #'
 #' [as_release()] accepts fewer numbers than the statistic has components if they are named. The missing ones were not published, and the statistic of the
 #' release is then the `stat_subset()` of the others.
@@ -48,6 +51,11 @@
 #'
 #' # a mean
 #' stat_means(stat_sums(~ income, bounds = list(income = c(0, 1e5))), n = 500)
+#'
+#' # about 85.4 people had 3.1 visits each: a noisy total, divided by a noisy number
+#' as_release(c(n = 85.4, visits = 3.1), stat_means(stat_sums(~ visits, c(0, 20)), n = NULL),
+#'   list(size = mech_laplace(epsilon = 0.5), total = mech_laplace(epsilon = 1)),
+#'   n = NULL, neighbours = "add_remove")
 #' @export
 stat_linear <- function(statistic, queries) {
   check_given()
@@ -107,10 +115,7 @@ stat_means <- function(statistic, n) {
                                i = "Means over different numbers of records are entered as totals: each mean times its number of records, and noise as well.",
                                i = "For a table of sites, give {.fn as_release} the sums, with {.code number = c(\"mean(x)\" = \"column\")} and {.code n = \"column\"}."))
   }
-  if (is.null(n)) {
-    stop_classed("argument", c("{.arg n} must be a positive whole number, but is NULL.",
-                               i = "If the number of records is noisy, see the mean over a noisy number in {.code vignette(\"cookbook\")}."))
-  }
+  if (is.null(n)) return(structure(list(size = stat_size(), total = statistic), means = TRUE))
   n <- check_count(n, "n")
   all <- seq_along(statistic$components)
   linear_of(statistic, list(names = paste0("mean(", statistic$components, ")"), length = rep(1L, length(all)), column = all, weight = rep(1 / n, length(all))))

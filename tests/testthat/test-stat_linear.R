@@ -203,6 +203,28 @@ test_that("bad subsets and queries are refused by name", {
   )))
 })
 
+test_that("means over a noisy number of records are the totals that had the noise", {
+  noise <- list(size = mech_laplace(epsilon = 0.5), total = mech_laplace(epsilon = 1))
+  described <- function(value, total, mechanism = noise) {
+    as_release(value, stat_means(total, n = NULL), mechanism, n = NULL, neighbours = "add_remove")
+  }
+  visits <- stat_sums(~ visits, bounds = c(0, 20))
+  plain <- as_release(list(size = c(n = 80), total = c(visits = 240)), list(size = stat_size(), total = visits), noise, n = NULL, neighbours = "add_remove")
+  expect_identical(described(c(n = 80, visits = 3), visits), plain)
+  expect_identical(described(list(`mean(visits)` = 3, n = 80), visits), plain)
+  # a mean of the variable about a middle is a total of deviations
+  ages <- stat_sums(~ age + size, bounds = list(age = c(18, 90), size = c(0, 4)), centre = c(age = 54, size = 1))
+  expect_equal(described(c(size = 3, n = 50, age = 50), ages)$value, c("size: n" = 50, "total: (age)" = -200, "total: (size)" = 100))
+  # a share of two noisy counts
+  answers <- stat_counts(~ smoke, list(smoke = c("no", "yes")))
+  expect_equal(unname(described(c(n = 80, "smoke=yes" = 0.3, "smoke=no" = 0.7), answers)$value), c(80, 56, 24))
+  for (value in list(3, c(visits = 3), c(n = 80, visit = 3), c(n = 80, visits = 3, other = 1), c(n = 0, visits = 3), c(n = NA, visits = 3), "a")) {
+    expect_error(described(value, visits), class = "noiseaware_error_value")
+  }
+  expect_error(described(c(n = 80, visits = 3), visits, replace(noise, "total", list(published(mech_laplace(scale = 20), round = 1)))),
+               "without later processing", class = "noiseaware_error_argument")
+})
+
 test_that("a release of a subset prints, plots, is written and read, and is made", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(5)
