@@ -14,7 +14,11 @@ plot_table <- function(fit, margin = NULL, level = 0.95, percent = FALSE, text_s
   shown <- if (percent) function(x) sprintf("%.1f", x) else format_count
   unit <- if (percent) "%" else ""
   counts <- paste0(shown(data$mean), " \u00b1 ", shown(data$sd), unit)
-  data$label <- ifelse(is.na(data$released), counts, paste0(counts, "\n(", shown(data$released), unit, ")"))
+  hidden <- !is.na(data$hidden_below %||% NA)
+  exact <- data$noise_sd %in% 0 & !is.na(data$released)
+  noisy <- !is.na(data$released) & !exact
+  data$label <- ifelse(noisy, paste0(counts, "\n(", shown(data$released), unit, ")"), ifelse(exact, paste0(shown(data$released), unit), counts))
+  if (any(hidden)) data$label[hidden] <- paste0(counts, "\n(< ", shown(data$hidden_below), unit, ")")[hidden]
   data$dark <- data$mean > max(data$mean) / 2
   axis <- function(of) if (of %in% across[seq_along(variables)]) variables[match(of, across)]
   plot <- ggplot2::ggplot(data, ggplot2::aes(x = .data$column, y = .data$row, fill = .data$mean)) +
@@ -25,7 +29,9 @@ plot_table <- function(fit, margin = NULL, level = 0.95, percent = FALSE, text_s
     ggplot2::scale_x_discrete(labels = short_intervals) +
     ggplot2::scale_y_discrete(limits = rev, labels = short_intervals) +
     ggplot2::labs(x = axis("column"), y = axis("row"),
-                  subtitle = paste0("posterior mean \u00b1 sd of the confidential ", if (percent) "share" else "count", "\n(published, with noise)")) +
+                  subtitle = paste0("posterior mean \u00b1 sd of the confidential ", if (percent) "share" else "count", "\n",
+                                    paste(c("(published, with noise)"[any(noisy)], "without \u00b1: published, exact"[any(exact)], "(<: hidden)"[any(hidden)]),
+                                          collapse = "; "))) +
     theme_noiseaware() +
     ggplot2::theme(panel.grid = ggplot2::element_blank())
   if (length(variables) == 3L) {
@@ -83,6 +89,8 @@ margin_data <- function(fit, of, level, percent = FALSE) {
   published <- if (percent) 100 / mean(rowSums(draws)) else 1
   if (percent) draws <- 100 * draws / pmax(rowSums(draws), 1)
   ends <- draws_interval(draws, level)
+  below <- published * unname(hidden_below(fit$release))[at]
+  out$hidden_below <- if (any(!is.na(below))) below
   cbind(out, released = published * unname(fit$release$value)[at], noise_sd = published * unname(noise_sd(fit$release))[at], mean = unname(colMeans(draws)),
         sd = unname(apply(draws, 2L, stats::sd)), lower = ends[1L, ], upper = ends[2L, ])
 }

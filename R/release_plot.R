@@ -2,7 +2,7 @@
 #'
 #' The published numbers with their noise, as a data frame or as a plot.
 #'
-#' @param x A release: [release()], [as_release()], [read_release()].
+#' @param x A release: [release()], [as_release()], [read_release()]; for `plot()` also the sites of [as_release()] of a data frame.
 #' @param row.names,optional Not used; required by the generic function.
 #' @param ... Must be empty.
 #' @return `as.data.frame()` has a row for each published number: `component`, `value`, `noise_sd` (0 if exact), and `lower` and `upper`, the smallest and
@@ -39,6 +39,7 @@ plot.noiseaware_release <- function(x, ...) {
   if (share) data[c("value", "from", "to")] <- (data[c("value", "from", "to")] - data$lower) / (data$upper - data$lower)
   if (share) data[c("lower", "upper")] <- rep(c(0, 1), each = nrow(data))
   data$lower[exact] <- NA
+  limited <- limited && !all(exact)
   ggplot2::ggplot(data, ggplot2::aes(y = .data$component)) +
     (if (limited) ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = bar_width(data),
                                         colour = "grey85", na.rm = TRUE)) +
@@ -48,7 +49,7 @@ plot.noiseaware_release <- function(x, ...) {
     ggplot2::labs(x = if (share) "published number: 0 is the smallest,\n1 the largest that n records can give" else "published number", y = NULL,
                   subtitle = wrap_parts(c(if (any(sd > 0)) "lines: plus and minus two noise sd", if (any(exact)) "points alone: exact",
                                           if (any(hidden)) "<: hidden below here", if (limited) "grey: range that n records can give")),
-                  caption = if (left_out > 0L) paste(format(left_out, big.mark = ",", decimal.mark = "."), "more numbers are not shown")) +
+                  caption = not_shown_caption(left_out)) +
     theme_noiseaware() +
     ggplot2::scale_y_discrete(labels = row_labels) +
     (if (limited && !share) ggplot2::coord_cartesian(xlim = range(0, data$from, data$to))) +

@@ -46,6 +46,45 @@ summary.noiseaware_sites <- function(object, ...) {
   table
 }
 
+# A panel for each component, in its own units, with a row for each site.
+#' @rdname plot.noiseaware_release
+#' @export
+plot.noiseaware_sites <- function(x, ...) {
+  check_no_dots(...)
+  most <- 40L
+  panels <- 12L
+  if (any(vapply(x, has_record_noise, TRUE))) stop_classed("release", "The totals of noisy records have no noise that could be drawn.")
+  if (length(x) == 0L) stop_classed("argument", "{.arg x} must have at least one site.")
+  table <- do.call(rbind, lapply(names(x), function(site) {
+    own <- as.data.frame(x[[site]])
+    data.frame(site = site, own[c("component", "value", "noise_sd")], hidden_below = own$hidden_below %||% NA_real_)
+  }))
+  components <- unique(table$component)
+  data <- table[table$site %in% utils::head(names(x), most) & table$component %in% utils::head(components, panels), ]
+  left <- c(site = length(x) - most, number = length(components) - panels)
+  left <- left[left > 0L]
+  data$site <- factor(data$site, rev(names(x)))
+  data$variable <- factor(data$component, components)
+  hidden <- is.na(data$value)
+  data$value[hidden] <- data$hidden_below[hidden]
+  sd <- ifelse(is.na(data$noise_sd) | hidden, 0, data$noise_sd)
+  data$from <- data$value - 2 * sd
+  data$to <- data$value + 2 * sd
+  plot <- ggplot2::ggplot(data, ggplot2::aes(y = .data$site)) +
+    ggplot2::geom_segment(ggplot2::aes(x = .data$from, xend = .data$to, yend = .data$site), linewidth = 0.7) +
+    ggplot2::geom_point(ggplot2::aes(x = .data$value), data[!hidden, ], size = 2) +
+    (if (any(hidden)) ggplot2::geom_text(ggplot2::aes(x = .data$value), data[hidden, ], label = "<", fontface = "bold")) +
+    ggplot2::labs(x = if (length(components) > 1L) "published number" else paste("published number:", components), y = NULL,
+                  subtitle = wrap_parts(c(if (any(sd > 0)) "lines: plus and minus two noise sd", if (any(data$noise_sd %in% 0)) "points alone: exact",
+                                          if (any(hidden)) "<: hidden below here")),
+                  caption = if (length(left)) paste(paste(format_size(left), "more", paste0(names(left), ifelse(left > 1L, "s", "")), collapse = " and "), "not shown")) +
+    theme_noiseaware() +
+    ggplot2::scale_y_discrete(labels = row_labels) +
+    theme_many_rows(unique(data["site"]))
+  if (length(components) > 1L) plot <- plot + facet_variables(scales = "free_x", count = nlevels(data$variable)) + scale_few_x() + room_at_sides()
+  with_table(plot, table)
+}
+
 # What str() shows of a release, of sites and of a fit: the names of their elements, not the hundreds of lines inside them
 #' @rawNamespace S3method(utils::str,noiseaware_release)
 str.noiseaware_release <- function(object, max.level = 1, give.attr = FALSE, ...) {

@@ -58,6 +58,8 @@ room_at_sides <- function() {
   ggplot2::theme(plot.margin = ggplot2::margin(5.5, 16, 5.5, 16), panel.spacing.x = ggplot2::unit(1.5, "lines"))
 }
 
+not_shown_caption <- function(left_out) if (left_out > 0L) paste(format(left_out, big.mark = ",", decimal.mark = "."), "more numbers are not shown")
+
 # a row for each of many: less room each
 bar_width <- function(rows) if (nrow(rows) > 20L) 1.5 else 3
 

@@ -93,3 +93,27 @@ test_that("a mosaic has the shares of the second variable given the first", {
   expect_equal(range(at$xmin, at$xmax, at$ymin, at$ymax), c(0, 1))
   refusals("formula", expression(plot(fit, "mosaic"), plot(fit, "mosaic", margin = ~ x)))
 })
+
+test_that("exact and hidden cells are marked, and have no axis in standard deviations of a noise that there is not", {
+  cells <- stat_counts(~ a:b, list(a = c("x", "y"), b = c("u", "v")))
+  published_cells <- function(mechanism) as_release(c(30, NA, 12, 45), cells, published(mechanism, threshold = 10), n = 95) |> suppressMessages()
+  fitted <- function(release) suppressWarnings(sample_posterior(release, model_table(), chains = 1, iter = 200, seed = 1))
+  exact <- published_cells(mech_exact())
+  fit <- fitted(exact)
+  table <- plot(fit, "table")
+  labels <- ggplot2::layer_data(table, 2)$label
+  expect_true(all(c("30", "12", "45") %in% labels))
+  expect_match(labels, "^8 \u00b1 0\n\\(< 10\\)$", all = FALSE) # 95 less the others
+  expect_identical(table$data$hidden_below, c(NA, 10, NA, NA))
+  expect_match(table$labels$subtitle, "without \u00b1: published, exact; (<: hidden)", fixed = TRUE)
+  expect_no_match(table$labels$subtitle, "with noise")
+  denoised <- plot(fit, "denoised")
+  expect_identical(denoised$labels$x, "confidential number")
+  expect_setequal(ggplot2::layer_data(denoised, 2)$x, c(30, 8, 12, 45))
+  expect_identical(ggplot2::layer_data(denoised, 2)$shape[ggplot2::layer_data(denoised, 2)$x == 8], 21)
+  expect_identical(ggplot2::ggplot_build(denoised)$layout$panel_params[[1]]$y$get_labels(), rev(cells$components))
+  expect_no_match(plot(exact)$labels$subtitle, "grey")
+  noisy <- plot(fitted(published_cells(mech_discrete_laplace(epsilon = 1))), "table")
+  expect_identical(noisy$labels$subtitle, "posterior mean \u00b1 sd of the confidential count\n(published, with noise); (<: hidden)")
+  expect_match(ggplot2::layer_data(noisy, 2)$label, "\n(< 10)", fixed = TRUE, all = FALSE)
+})

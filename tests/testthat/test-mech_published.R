@@ -375,10 +375,11 @@ test_that("counts without noise, suppressed or rounded, leave all tables that ag
   draws <- posterior::as_draws_matrix(denoise(fit))
   expect_true(all(draws[, 1] == 55, draws[, 2] == 13, rowSums(draws) == 82, draws[, 3:5] < 10))
   expect_identical(unname(noise_sd(rel)), numeric(5))
-  # hidden numbers are open points, in units of the posterior
-  points <- ggplot2::ggplot_build(plot(fit, "denoised"))$data[[4]]
+  # hidden numbers are open points, all in their own units
+  points <- ggplot2::ggplot_build(plot(fit, "denoised"))$data[[2]]
   expect_identical(points$shape, c(19, 19, 21, 21, 21))
-  expect_lt(max(abs(plot(fit, "denoised")$layers[[3]]$data$upper)), 10)
+  expect_equal(points$x, unname(colMeans(draws)))
+  expect_identical(nrow(plot(fit, "denoised")$layers[[1]]$data), 3L)
   # with a flat prior all tables are equally probable
   tables <- expand.grid(0:9, 0:9, 0:9)
   exact <- tabulate(tables[rowSums(tables) == 14, 1] + 1, 10)

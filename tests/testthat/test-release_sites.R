@@ -50,3 +50,21 @@ test_that("str() and print() of fits stay short", {
   fit <- suppressWarnings(sample_posterior(rel, model_table(), chains = 1, iter = 400, seed = 1))
   expect_match(capture.output(print(fit)), "... 10 more variables, which summary() has", fixed = TRUE, all = FALSE)
 })
+
+test_that("sites are drawn: a row for each, a panel for each number", {
+  cells <- stat_counts(~ a, list(a = c("x", "y")))
+  of <- function(value) as_release(stats::setNames(value, cells$components), cells, published(mech_laplace(scale = 3), threshold = 8), n = 40)
+  sites <- internal("new_sites_list")(list(north = of(c(10, 30)), south = of(c(NA, 31))))
+  drawn <- plot(sites)
+  expect_equal(drawn$data, data.frame(site = rep(names(sites), each = 2), component = rep(cells$components, 2), value = c(10, 30, NA, 31),
+                                          noise_sd = sqrt(18), hidden_below = c(NA, NA, 8, NA), row.names = NULL))
+  lines <- ggplot2::layer_data(drawn, 1)
+  expect_equal(sort(lines$x), sort(c(10 - 2 * sqrt(18), 30 - 2 * sqrt(18), 8, 31 - 2 * sqrt(18))))
+  expect_identical(ggplot2::layer_data(drawn, 3)$x, 8)
+  expect_identical(nrow(ggplot2::ggplot_build(drawn)$layout$layout), 2L)
+  expect_null(drawn$labels$caption)
+  many <- plot(internal("new_sites_list")(stats::setNames(rep(list(of(c(10, 30))), 42), 1:42)))
+  expect_match(many$labels$caption, "2 more sites not shown")
+  expect_error(plot(sites, level = 1), class = "noiseaware_error_argument")
+  expect_error(plot(sites[0]), class = "noiseaware_error_argument")
+})
