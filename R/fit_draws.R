@@ -86,6 +86,7 @@ each_variable <- function(fit, diagnostic) {
 prior_draws <- function(fit, draws) {
   theta <- reported(fit$bound, .Call(ffi_model_prior, fit$bound$spec, new_stream(), as.integer(draws))$theta)[, reported_parameters(fit$bound), drop = FALSE]
   prior_n <- fit$problem$prior_n
+  if (inherits(fit, "noiseaware_pool") && fit$pool == "partial") return(cbind(theta, priors_between_sites(fit$problem, draws)$draws))
   if (is.null(prior_n)) theta else cbind(theta, n = replicate(draws, draw_size(prior_n)))
 }
 

@@ -5,16 +5,19 @@
 #' @param x A fit from [sample_posterior()].
 #' @param type What to show.
 #'   * `"intervals"`, the default unless `"table"` is: posterior medians with intervals. Light bars behind them show the prior's intervals, cut off at `<` or
-#'     `>` if they are much wider. Fits with a parameter for each site or group have none.
-#'   * `"areas"`: densities with intervals. `"pairs"`: scatter plots of pairs of variables; long names are numbered. `"trace"` and `"density"` (bayesplot): each chain.
+#'     `>` if they are much wider. A fit of several sites or groups has a panel for each parameter; parameters of single sites have no bars.
+#'   * `"areas"`: densities with medians and intervals, in darker shades. `"pairs"`: scatter plots of pairs of variables; long names are numbered.
+#'     `"trace"` and `"density"` (bayesplot): each chain.
 #'   * `"predictive"`: the expected response and a new record's response over the public range, or the levels, of one covariate. Other numeric covariates are
 #'     held at the posterior mean of their mean, or at the middle of their bounds if the model has no mean; factors are held at their first level.
 #'   * `"prior"`: the densities of the prior and the posterior. The horizontal range contains the central 90 per cent of the prior and nearly all of the
-#'     posterior, but is at most 20 posterior standard deviations wide. A prior that rises far above the posterior is cut off.
+#'     posterior, but is at most 20 posterior standard deviations wide. A prior that rises far above the posterior is cut off. With partial pooling:
+#'     only for what sites or groups share.
 #'   * `"denoised"`: the posterior of the first 40 confidential numbers from [denoise()], as distances from the published numbers in standard deviations of the
-#'     noise. Open points mark hidden numbers, relative to their posterior mean and sd.
+#'     noise. Open points mark hidden numbers, relative to their posterior mean and sd. Without noise, numbers are in their own units.
 #'   * `"table"`: a margin of a [model_table()] by method `"collapse"`. Each cell shows the posterior mean of its count plus or minus its standard deviation
-#'     and, if the margin was released, the published number below. The default for tables of two or three variables, unless `variables` are named.
+#'     and, if the margin was released, the published number below. Exact numbers are alone; `(< 10)` marks hidden ones. The default for tables of two or
+#'     three variables, unless `variables` are named.
 #'   * `"mosaic"`: a margin of two variables as rectangles. Each column is as wide as the share of a level of the first variable. The rectangles in it are as high as
 #'     the shares of the second variable among these records. Labels are these shares and their posterior sd.
 #'   * `"survival"`: survival curves of [model_survival()], or of a life table. `"shrinkage"` and `"curve"`, for several sites or groups: see [site_view].
@@ -29,7 +32,7 @@
 #' @param percent For `"table"`: whether to show percentages of all records instead of counts.
 #' @param text_size For `"table"` and `"mosaic"`: the size of the numbers, as in [ggplot2::geom_text()].
 #' @param times For `"survival"`: see [survival_measures()]; by default the breaks and 50 times between them.
-#' @param ... Passed on to bayesplot.
+#' @param ... Passed on to bayesplot; for `"areas"`, arguments `bw`, `adjust`, `kernel` and `n` of [stats::density()].
 #' @return A ggplot. Its `$data` holds the plotted numbers, with a row for each point of a density, published number, cell, or time and group, and these
 #'   columns:
 #'
@@ -37,7 +40,7 @@
 #' | --- | --- |
 #' | `"prior"` | `variable`, `distribution` ("prior" or "posterior"), `at`, `density` |
 #' | `"denoised"` | `component`, for several sites `name[site]`; `published`, `NA` if hidden; `noise_sd`, 0 or `NA` without noise; `mean`, `sd`, `lower`, `upper` |
-#' | `"table"` | one for each variable; `released`, `NA` where it was not; `noise_sd`; `mean`, `sd`, `lower`, `upper` |
+#' | `"table"` | one for each variable; `released`, `NA` where it was not; `noise_sd`; `mean`, `sd`, `lower`, `upper`; `hidden_below`, if numbers are hidden |
 #' | `"mosaic"` | as for `"table"`; `share` and `share_sd` of the second variable's level among the records with the first one's |
 #' | `"survival"` | `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability |
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for the prior of sites with separate parameters; the errors of [denoise()] for tables
@@ -61,26 +64,29 @@ plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trac
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (!type %in% c("intervals", "areas", "trace", "density")) check_no_dots(...)
   most <- switch(type, pairs = 8L, prior = , trace = , density = 16L)
-  if (is.null(variables) && !is.null(most)) variables <- first_variables(plot_variables(x, NULL), most)
+  if (is.null(variables) && !is.null(most)) variables <- first_variables(if (type == "prior") variables_with_prior(x) else plot_variables(x, NULL), most)
   whole <- switch(type, prior = plot_prior(x, variables), denoised = plot_denoised(x, level), table = plot_table(x, margin, level, percent, text_size),
                   mosaic = plot_mosaic(x, margin, level, text_size),
                   survival = plot_survival(x, level, times), predictive = plot_predictive(predictive_data(x, covariate, level), x, level))
   if (!is.null(whole)) return(whole)
   shown <- plot_variables(x, variables)
+  panels <- parameter_panels(x, shown)
+  if (!is.null(panels)) shown <- shown[order(match(panels, panels))]
   draws <- exactly(x$draws, shown) # subset_draws() matches "x[a]" by "x" as well
   switch(type,
     trace = chain_colours(bayesplot::mcmc_trace(draws, ...), draws, "free_y"),
     density = chain_colours(bayesplot::mcmc_dens_overlay(draws, ...), draws, "free") + theme_without_y(),
-    intervals = plot_intervals(draws, level, prior_intervals(x, shown, level), ...),
-    areas = plot_areas(draws, level, ...),
+    intervals = plot_intervals(draws, level, prior_intervals(x, shown, level), sort(match(panels, unique(panels))), ...),
+    areas = plot_areas(draws, level, sort(match(panels, unique(panels))), ...),
     pairs = plot_pairs(draws))
 }
 
 # bayesplot's own choices of variables do not know which there are
 check_chosen_by <- function(names, call = caller_env()) {
-  other <- intersect(names, c("pars", "regex_pars", "parm"))
+  other <- intersect(names, c("pars", "regex_pars", "parm", "prob", "prob_outer"))
   if (length(other) == 0L) return(invisible())
-  stop_classed("argument", c("{.arg {other[1L]}} is not an argument here.", i = "{.arg variables} has the names of the variables to show."), call = call)
+  own <- if (startsWith(other[1L], "prob")) "{.arg level} is the probability inside the interval." else "{.arg variables} has the names of the variables to show."
+  stop_classed("argument", c("{.arg {other[1L]}} is not an argument here.", i = own), call = call)
 }
 
 first_variables <- function(variables, most) {
@@ -90,25 +96,40 @@ first_variables <- function(variables, most) {
   variables[seq_len(most)]
 }
 
-# variables x (lower, upper); NULL where sites have parameters of their own, or a model has no draws of its prior
+# Variables x (lower, upper), NA for parameters of single sites; NULL where there is no such prior, or a model has no draws of it.
 prior_intervals <- function(fit, variables, level) {
-  if (is_read_off(fit) || inherits(fit, "noiseaware_pool") && fit$pool != "complete") return(NULL)
+  several <- inherits(fit, "noiseaware_pool")
+  if (is_read_off(fit) || several && !fit$pool %in% c("complete", "partial")) return(NULL)
   prior <- tryCatch(with_seed(1L, prior_draws(fit, 1000L)), noiseaware_error = function(e) NULL)
-  if (!all(variables %in% colnames(prior))) return(NULL)
-  t(draws_interval(prior[, variables, drop = FALSE], level))
+  known <- variables %in% colnames(prior)
+  if (!any(known) || !all(known) && !several) return(NULL)
+  ends <- matrix(NA_real_, length(variables), 2L)
+  ends[known, ] <- t(draws_interval(prior[, variables[known], drop = FALSE], level))
+  ends
 }
 
-plot_intervals <- function(draws, level, prior = NULL, ...) {
+# The parameter that each variable of several sites belongs to; NULL for one population.
+parameter_panels <- function(fit, variables) {
+  if (!inherits(fit, "noiseaware_pool") || fit$pool == "complete") return(NULL)
+  names <- c(fit_parameters(fit), "n")
+  of_site <- unlist(lapply(names(fit$release), function(site) stats::setNames(names, site_variables(names, site))))
+  ifelse(variables %in% names(of_site), of_site[variables], sub("^cor\\[.*", "cor", variables))
+}
+
+# `panels`: a number for each variable, of those that share an axis; empty: it depends on their widths.
+plot_intervals <- function(draws, level, prior = NULL, panels = integer(), ...) {
   data <- bayesplot::mcmc_intervals_data(draws, prob = 0.5, prob_outer = level, point_est = "median", ...)
   # bayesplot's ends are of another type: see draws_quantiles()
   own <- match(posterior::variables(draws), data$parameter)
   data[own, c("ll", "l", "h", "hh")] <- t(draws_quantiles(posterior::as_draws_matrix(draws), (1 + c(-level, -0.5, 0.5, level)) / 2))
   data$row <- rev(seq_len(nrow(data)))
   if (!is.null(prior)) {
-    beyond <- if (comparable(data$ll, data$hh)) 0.25 * diff(range(data$ll, data$hh)) else 0.5 * (data$hh - data$ll)
-    ends <- if (length(beyond) == 1L) rep(range(data$ll, data$hh), each = nrow(data)) else c(data$ll, data$hh)
-    lowest <- ends[seq_len(nrow(data))] - beyond
-    highest <- ends[nrow(data) + seq_len(nrow(data))] + beyond
+    axis <- if (length(panels)) panels else if (comparable(data$ll, data$hh)) rep(1L, nrow(data)) else seq_len(nrow(data))
+    low <- stats::ave(data$ll, axis, FUN = min)
+    high <- stats::ave(data$hh, axis, FUN = max)
+    beyond <- ifelse(max(axis) == 1L | tabulate(axis)[axis] > 1L, 0.25, 0.5) * (high - low)
+    lowest <- low - beyond
+    highest <- high + beyond
     shown <- prior[match(data$parameter, posterior::variables(draws)), , drop = FALSE]
     data$prior_lower <- pmin(pmax(shown[, 1L], lowest), highest)
     data$prior_upper <- pmin(pmax(shown[, 2L], lowest), highest)
@@ -116,58 +137,77 @@ plot_intervals <- function(draws, level, prior = NULL, ...) {
                  data.frame(row = data$row, at = data$prior_upper, sign = ">")[which(shown[, 2L] > highest), ])
   }
   ends <- data[intersect(c("ll", "hh", "prior_lower", "prior_upper"), names(data))]
-  zero <- data[do.call(pmin, ends) < 0 & do.call(pmax, ends) > 0, ]
+  zero <- data[do.call(pmin, c(ends, na.rm = TRUE)) < 0 & do.call(pmax, c(ends, na.rm = TRUE)) > 0, ]
   ggplot2::ggplot(data, ggplot2::aes(y = .data$row)) +
     (if (!is.null(prior)) {
-      ggplot2::geom_segment(ggplot2::aes(x = .data$prior_lower, xend = .data$prior_upper, yend = .data$row), linewidth = 7, colour = "grey91")
+      ggplot2::geom_segment(ggplot2::aes(x = .data$prior_lower, xend = .data$prior_upper, yend = .data$row), linewidth = 7, colour = "grey91", na.rm = TRUE)
     }) +
     (if (!is.null(prior)) ggplot2::geom_text(ggplot2::aes(x = .data$at, label = .data$sign), cut, size = 4, fontface = "bold", colour = "grey60")) +
     ggplot2::geom_segment(ggplot2::aes(x = 0, xend = 0, y = .data$row - 0.35, yend = .data$row + 0.35), zero, colour = "grey55", linetype = "dashed") +
     ggplot2::geom_segment(ggplot2::aes(x = .data$ll, xend = .data$hh, yend = .data$row), linewidth = 0.7, colour = "grey45") +
     ggplot2::geom_segment(ggplot2::aes(x = .data$l, xend = .data$h, yend = .data$row), linewidth = 2.2, colour = "grey45") +
     ggplot2::geom_point(ggplot2::aes(x = .data$m), size = 2.6) +
-    rows_of_variables(data$row, data$parameter, data$ll, data$hh) +
+    rows_of_variables(data$row, data$parameter, data$ll, data$hh, panels) +
     ggplot2::labs(x = sprintf("posterior median, 50%% and %s%% interval", format_number(100 * level, 4)), y = NULL,
                   caption = if (!is.null(prior)) "light bars: the prior; < and >: it goes on beyond") +
     theme_of_rows()
 }
 
-plot_areas <- function(draws, level, ...) {
-  data <- bayesplot::mcmc_areas_data(draws, prob = 0.5, prob_outer = level, point_est = "none", ...)
+# The whole density, but for tails beyond twice the width of the interval, which would hide the rest. In darker shades its interval and half of it.
+plot_areas <- function(draws, level, panels = integer(), ...) {
+  check_argument_names(list(...), c("bw", "adjust", "kernel", "n"))
+  values <- posterior::as_draws_matrix(draws)
   variables <- posterior::variables(draws)
-  at <- match(data$parameter, variables)
-  data$row <- length(variables) + 1L - at
-  part <- function(interval) data[data$interval == interval, ]
-  outer <- part("outer")
-  ends <- vapply(variables, function(v) range(outer$x[outer$parameter == v]), numeric(2))
-  # areas are equal on one scale, unless peaks differ so much that some would be flat; else each fills its row
-  height <- tapply(outer$density, factor(outer$parameter, variables), max)
-  if (comparable(ends[1L, ], ends[2L, ]) && max(height) < 8 * min(height)) height[] <- max(height)
-  data$top <- data$row + 0.85 * data$density / as.vector(height)[at]
-  mean <- colMeans(posterior::as_draws_matrix(draws))
-  point <- do.call(rbind, lapply(variables, function(v) {
-    own <- data[data$parameter == v & data$interval == "outer", ]
-    data.frame(x = mean[[v]], row = own$row[1L], top = stats::approx(own$x, own$top, mean[[v]], rule = 2)$y)
+  at <- unname(t(draws_quantiles(values, (1 + c(-level, -0.5, 0, 0.5, level)) / 2)))
+  reach <- 2 * (at[, 5L] - at[, 1L])
+  ends <- t(apply(values, 2L, range))
+  cut <- any(ends[, 1L] < at[, 1L] - reach | ends[, 2L] > at[, 5L] + reach)
+  ends <- cbind(pmax(ends[, 1L], at[, 1L] - reach), pmin(ends[, 2L], at[, 5L] + reach))
+  data <- do.call(rbind, lapply(seq_along(variables), function(v) {
+    d <- stats::density(c(values[, v]), from = ends[v, 1L], to = ends[v, 2L], ...)
+    x <- sort(c(d$x, at[v, ]))
+    data.frame(parameter = variables[v], row = length(variables) + 1 - v, x = x, density = stats::approx(d, xout = x, rule = 2, ties = "ordered")$y,
+               lower = at[v, 1L], lower_half = at[v, 2L], median = at[v, 3L], upper_half = at[v, 4L], upper = at[v, 5L])
   }))
-  area <- function(interval, fill) {
-    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$row, ymax = .data$top, group = .data$row), data = part(interval), fill = fill)
+  # areas are equal on one scale, unless peaks differ so much that some would be flat; else each fills its row
+  height <- tapply(data$density, factor(data$parameter, variables), max)
+  if (!length(panels) && comparable(ends[, 1L], ends[, 2L]) && max(height) < 8 * min(height)) height[] <- max(height)
+  data$top <- data$row + 0.85 * data$density / as.vector(height)[match(data$parameter, variables)]
+  area <- function(inside, fill) {
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$row, ymax = .data$top, group = .data$row), data = data[inside, ], fill = fill)
   }
   ggplot2::ggplot(data, ggplot2::aes(x = .data$x)) +
-    area("outer", "grey85") +
-    area("inner", "grey60") +
-    ggplot2::geom_segment(ggplot2::aes(xend = .data$x, y = .data$row, yend = .data$top), data = point, linewidth = 0.8) +
-    rows_of_variables(rev(seq_along(variables)), variables, ends[1L, ], ends[2L, ]) +
-    ggplot2::labs(x = sprintf("posterior mean, 50%% and %s%% interval", format_number(100 * level)), y = NULL) +
+    area(TRUE, "grey90") +
+    area(data$x >= data$lower & data$x <= data$upper, "grey78") +
+    area(data$x >= data$lower_half & data$x <= data$upper_half, "grey58") +
+    ggplot2::geom_segment(ggplot2::aes(xend = .data$x, y = .data$row, yend = .data$top), data = data[data$x == data$median, ], linewidth = 0.8) +
+    rows_of_variables(rev(seq_along(variables)), variables, ends[, 1L], ends[, 2L], panels, 0.1) +
+    ggplot2::labs(x = sprintf("posterior median, 50%% and %s%% interval", format_number(100 * level, 4)), y = NULL,
+                  caption = if (cut) "long tails go on beyond the plot") +
     theme_of_rows()
 }
 
-# A row for each variable: on one scale, or else each on its own.
-rows_of_variables <- function(row, variable, lower, upper) {
+# A row for each variable: on one scale, or else each on its own, or those of a panel on one.
+rows_of_variables <- function(row, variable, lower, upper, panels = integer(), above = 0.6) {
   y <- function(below, above) {
     ggplot2::scale_y_continuous(breaks = row, labels = row_labels(variable), minor_breaks = NULL, expand = ggplot2::expansion(add = c(below, above)))
   }
-  if (comparable(lower, upper)) return(list(y(0.4, 0.6), ggplot2::scale_x_continuous()))
+  if (max(panels, 0L) > 1L) {
+    panel <- rev(panels) # rows count from below
+    return(list(y(0.4, above), scale_few_x(), facet_rows(ggplot2::vars(panel[.data$row]), tabulate(panels))))
+  }
+  if (length(panels) || comparable(lower, upper)) return(list(y(0.4, 0.6), ggplot2::scale_x_continuous()))
   list(y(0.15, 0.1), scale_few_x(), ggplot2::facet_wrap(ggplot2::vars(-.data$row), scales = "free", ncol = if (length(row) > 6L) 2L else 1L))
+}
+
+# panels below each other, as high as they have rows
+facet_rows <- function(facets, rows) {
+  wrap <- ggplot2::facet_wrap(facets, scales = "free", ncol = 1L)
+  ggplot2::ggproto(NULL, wrap, draw_panels = function(self, ...) {
+    table <- ggplot2::ggproto_parent(wrap, self)$draw_panels(...)
+    table$heights[sort(unique(table$layout$t[startsWith(table$layout$name, "panel")]))] <- ggplot2::unit(rows, "null")
+    table
+  })
 }
 
 theme_of_rows <- function() {

@@ -22,9 +22,18 @@ plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
   with_table(plot, data)
 }
 
+# the variables that have a prior: of several sites, those that they share
+variables_with_prior <- function(fit, variables = plot_variables(fit, NULL)) {
+  if (!inherits(fit, "noiseaware_pool") || fit$pool == "complete") return(variables)
+  if (fit$pool != "partial") return(NULL)
+  intersect(variables, c(reported_parameters(fit$bound), colnames(priors_between_sites(fit$problem, 2L)$draws)))
+}
+
 prior_data <- function(fit, variables, points, draws, seed, call) {
-  if (inherits(fit, "noiseaware_pool") && fit$pool != "complete") {
+  shared <- variables_with_prior(fit, posterior::variables(fit$draws))
+  if (inherits(fit, "noiseaware_pool") && fit$pool != "complete" && (is.null(shared) || !all(variables %in% shared))) {
     stop_classed("pool", c("Sites have separate parameters, with a prior that differs from the prior for a single site.",
+                           i = if (length(shared)) "They share {.val {shared}}.",
                            i = if (fit$pool == "none") "The fits of the sites are in {.code fit$fits}."), call = call)
   }
   variables <- check_names_of(variables %||% plot_variables(fit, NULL), "variables", "variables of the fit", posterior::variables(fit$draws), call)

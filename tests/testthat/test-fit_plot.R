@@ -62,7 +62,8 @@ test_that("the default shows the prior behind the posterior, cut off where it is
   narrow <- internal("plot_intervals")(fit$draws[, , 1:2], level, rbind(data$m[1] + c(-1, 1) * wide[1] / 4, data$m[2] + c(-1, 1) * wide[2] / 4))$data
   expect_equal(narrow$prior_upper - narrow$prior_lower, wide[1:2] / 2)
   pool <- sample_posterior(two_yes(), model_bernoulli(), pool = "partial", chains = 1, iter = 40, seed = 1)
-  expect_false("prior_lower" %in% names(plot(pool)$data))
+  expect_identical(is.na(plot(pool)$data$prior_lower), !plot(pool)$data$parameter %in% c("prob[yes]", "sd[logit(prob[yes])]"))
+  expect_false("prior_lower" %in% names(plot(sample_posterior(two_yes(), model_bernoulli(), pool = "none", chains = 1, iter = 40, seed = 1))$data))
 })
 
 built <- function(plot) suppressWarnings(ggplot2::ggplot_build(plot))
@@ -76,13 +77,22 @@ test_that("intervals are those of the draws, on scales of their own where widths
   expect_match(plot$labels$x, "50% and 80% interval", fixed = TRUE)
   expect_identical(nrow(built(plot)$layout$layout), 5L)
   areas <- built(plot(fit, "areas", variables = c("x", "gb")))
-  for (k in 1:2) { # the area of each row ends where its interval does
+  for (k in 1:2) { # each row has all draws, and in darker shades its intervals
     v <- c("x", "gb")[k]
-    outer <- areas$data[[1]][areas$data[[1]]$group == 3 - k, ]
-    expect_equal(range(outer$x), unname(confint(fit, v, 0.9)[1, ]), tolerance = 0.02)
-    expect_equal(min(outer$ymin), 3 - k)
-    expect_equal(areas$data[[3]]$x[k], mean(parameter_draws(fit, v)))
+    of <- function(layer) areas$data[[layer]][areas$data[[layer]]$group == 3 - k, ]
+    expect_equal(range(of(1)$x), range(parameter_draws(fit, v)))
+    expect_equal(range(of(2)$x), unname(confint(fit, v, 0.95)[1, ]), tolerance = 1e-6)
+    expect_equal(range(of(3)$x), unname(confint(fit, v, 0.5)[1, ]), tolerance = 1e-6)
+    expect_equal(min(of(1)$ymin), 3 - k)
+    expect_equal(areas$data[[4]]$x[k], median(parameter_draws(fit, v)), tolerance = 1e-6)
   }
+  for (argument in list(list(prob_outer = 1), list(prob = 0.5), list(adj = 2))) {
+    expect_error(do.call(graphics::plot, c(list(fit, "areas"), argument)), names(argument), class = "noiseaware_error_argument")
+  }
+  # but for tails that would hide the rest
+  tails <- internal("plot_areas")(posterior::as_draws_array(array(stats::qcauchy(stats::ppoints(400)), c(400, 1, 1), list(NULL, NULL, "a"))), 0.95)
+  expect_lt(max(tails$data$x), 6 * stats::qcauchy(0.975))
+  expect_match(tails$labels$caption, "tails")
 })
 
 test_that("pairs are of draws, with the correlations", {

@@ -187,3 +187,27 @@ test_that("predictions of sites say what is doubtful once, from the call that wa
     expect_identical(anyDuplicated(texts), 0L) # each doubt once
   }
 })
+
+test_that("plots of pools have a panel for each parameter, and the prior of what sites share", {
+  drawn <- plot(four)
+  panels <- ggplot2::ggplot_build(drawn)$layout$layout
+  expect_identical(nrow(panels), 2L)
+  names <- as.character(drawn$data$parameter)
+  expect_identical(names[1:5], c("prob[yes]", sprintf("prob[yes,%s]", names(four$release))))
+  expect_match(names[6], "^sd\\[logit\\(prob")
+  # what is not shared has no bar; that of the probability is the beta distribution's, cut off
+  expect_identical(is.na(drawn$data$prior_lower), c(FALSE, rep(TRUE, 4), FALSE))
+  expect_equal(drawn$data$prior_upper[6], qnorm(1 - 0.025 / 2), tolerance = 0.1) # half-normal
+  heights <- ggplot2::ggplotGrob(drawn)
+  rows <- sort(unique(heights$layout$t[startsWith(heights$layout$name, "panel")]))
+  expect_identical(as.numeric(heights$heights[rows]), c(5, 1))
+  densities <- plot(four, "prior")
+  expect_identical(levels(densities$data$variable), c("prob[yes]", names[6]))
+  alone <- plot(four, "prior", "prob[yes]")$data
+  at <- alone[alone$distribution == "prior" & alone$at > 0.1 & alone$at < 0.9, ]
+  expect_lt(max(abs(at$density - dbeta(at$at, 2, 3))), 0.2)
+  expect_error(plot(four, "prior", "prob[yes,a]"), "They share", class = "noiseaware_error_pool")
+  # a panel of one area names no other
+  ends <- ggplot2::ggplot_build(plot(four, "areas"))$layout$panel_params[[2]]$y.range
+  expect_true(ends[1] < 1 && ends[2] > 1 && ends[2] < 2)
+})
