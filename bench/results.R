@@ -112,7 +112,7 @@ overview <- function(all, names) {
     ran <- provenance(readLines(file.path(results_folder, paste0(name, ".md"))))
     shown <- function(x) if (is.na(x)) "" else as.character(x)
     data.frame(benchmark = link(name), question = title_of(name), `targets met` = if (any(nzchar(own$met))) sprintf("%d of %d", sum(own$met == "yes"), sum(nzchar(own$met))) else "",
-               date = shown(ran$date), commit = shown(ran$commit), load = if (is.na(ran$load)) "unknown" else paste0(ran$load, if (ran$load > 1) " *"), check.names = FALSE)
+               date = shown(ran$date), commit = shown(ran$commit), load = if (is.na(ran$load)) "unknown *" else paste0(ran$load, if (ran$load > 1) " *"), check.names = FALSE)
   })
   do.call(rbind, rows)
 }
@@ -128,7 +128,7 @@ write_page <- function(machine = NULL) {
   page <- c("# Benchmarks", "",
             "Made by `Rscript bench/results.R` from `bench/results/`, where each benchmark has its details and, as CSV, its figures.", "",
             machine, "", "## Targets that were missed", "", markdown(missed(all), c("missed", "worst")), "",
-            "## All benchmarks", "", "* The load average was above 1: other work ran on the machine, so that timings are not sharp. Ratios were taken in turns.", "",
+            "## All benchmarks", "", "* The load average was above 1, or it was not noted: other work may have run on the machine, so that timings are not sharp. Ratios were taken in turns.", "",
             markdown(overview(all, names), c("targets met", "load")))
   writeLines(page, "bench/results.md")
 }
