@@ -53,6 +53,7 @@
 #' @references
 #' Gelman, A., Hill, J. and Yajima, M. (2012). Why we (usually) don't have to worry about multiple comparisons. *Journal of Research on Educational
 #' Effectiveness* 5, 189-211. \doi{10.1080/19345747.2011.618213}
+#' @aliases hypothesis.noiseaware_fit
 #' @seealso [site_ranks()] for the order of sites, [table_measures()] for odds ratios within a table, [test_hypothesis()] for Bayes factors.
 #' @family sites and groups
 #' @examples

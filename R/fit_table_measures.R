@@ -1,9 +1,9 @@
 #' Measures of a table: probabilities, odds ratios, association, quantiles of a binned number
 #'
-#' Draws of functions of a table's probabilities, for a fit of [model_table()]. They can involve any of its variables, whether or not these share a clique or
-#' were released together.
+#' Draws of functions of a table's probabilities, for a fit of [model_table()] or [model_naive_bayes()]. They can involve any of its variables, whether or not
+#' these share a clique or were released together.
 #'
-#' @param fit,x A fit of [model_table()].
+#' @param fit,x A fit of [model_table()]; `table_measures()` also takes one of [model_naive_bayes()].
 #' @param margin The variables, a formula such as `~ a:b`, or `~ a:b | c` for measures given each level of `c`. `NULL` means all variables of the table; for a
 #'   binned number, the only variable with bins. `~ age` also finds `cut(age, breaks)`.
 #' @param measure * `"probability"`: the probability of each combination of levels.

@@ -238,6 +238,8 @@ test_that("naive Bayes: a feature given the class, and the class given features,
       joint <- vapply(1:2, function(k) c(low[, k] * p[, sprintf("prob[smoke=%s|low=%d]", smoke, k - 1L)] * p[, sprintf("prob[race=%s|low=%d]", race, k - 1L)]), numeric(nrow(p)))
       joint[, 2] / rowSums(joint)
     }
+    odds <- p[, "prob[smoke=yes|low=1]"] * p[, "prob[smoke=no|low=0]"] / p[, "prob[smoke=no|low=1]"] / p[, "prob[smoke=yes|low=0]"]
+    expect_equal(c(posterior::as_draws_matrix(table_measures(fit, ~ low:smoke, "odds_ratio"))), unname(c(odds)))
     found <- contrast(fit, ~ low | smoke:race, among = c("smoke=no:race=b", "smoke=yes:race=o"))
     expect_equal(of(found), given("no", "b") - given("yes", "o"))
   }
