@@ -48,11 +48,6 @@ usual_log_sd <- 0.6
 # so many times likelier in the variables' units
 other_units <- 1000
 
-warn_units <- function(release, call = caller_env()) {
-  if (session$quiet) return(invisible())
-  for (trouble in units_trouble(release) %||% beyond_rescaled(release)) rlang::warn(trouble$text, class = "noiseaware_warning_units", call = call)
-}
-
 units_trouble <- function(release) {
   if (is.null(release$n)) return(NULL)
   odd <- unlist(lapply(release_parts(release), function(part) {
@@ -63,22 +58,6 @@ units_trouble <- function(release) {
   if (length(odd) == 0L) return(NULL)
   list(list(kind = "units", text = c(
     sprintf("Totals of %s appear to be in the variables' units, not rescaled to [-1, 1] as the statistic says.", shorten_list(unique(odd), 5L)),
-    i = "Use rescale = FALSE in the statistic for totals in the variables' units.")))
-}
-
-# What no records have if numbers are rescaled, however large the noise is. A fit with a known number of records says so as well: see release_troubles(). An
-# unknown number is at most what a noisy size may be.
-beyond_rescaled <- function(release) {
-  parts <- release_parts(release)
-  sizes <- Filter(function(part) inherits(part$statistic, "stat_size"), parts)
-  most <- vapply(sizes, function(part) part$value + far_out * mechanism_sd(part$mechanism, part$scale), 0)
-  release$n <- release$n %||% if (length(most)) max(0, ceiling(min(most)))
-  rescaled <- vapply(parts, function(part) isTRUE((part$statistic$statistic %||% part$statistic)$rescale), TRUE)
-  of <- unlist(lapply(parts[rescaled], function(part) names(release$value)[part$index]))
-  odd <- intersect(if (!is.null(release$n)) impossible_components(release), of)
-  if (length(odd) == 0L) return(NULL)
-  list(list(kind = "units", text = c(
-    sprintf("No records have totals like these if variables are rescaled to [-1, 1], as the statistic says: %s.", shorten_list(odd, 5L)),
     i = "Use rescale = FALSE in the statistic for totals in the variables' units.")))
 }
 

@@ -87,7 +87,7 @@ cost_of_one <- function(fit, databases, level, seed, most, sites = NULL, call = 
       share <- min(1, most / sum(sizes))
       list(n = sum(sizes), data = do.call(rbind, Map(simulated_records, records_of, each, ceiling(share * sizes))))
     })
-    if (made$n == 0) return(cbind(with_seed(seed, prior_widths(fit$bound, level, own)), NA))
+    if (made$n == 0) return(cbind(with_seed(seed, widths_of_prior(fit$bound, level, own)), NA))
     scaled <- function(data) {
       interval_widths(fit_records(fit$bound, data, check_run(2, 1200, 200, 1, seed)), level)[own] * sqrt(nrow(data) / made$n)
     }
@@ -106,7 +106,7 @@ cost_of_one <- function(fit, databases, level, seed, most, sites = NULL, call = 
 }
 
 # of a database without records
-prior_widths <- function(bound, level, own) {
+widths_of_prior <- function(bound, level, own) {
   draws <- reported(bound, .Call(ffi_model_prior, bound$spec, new_stream(), 2000L)$theta)[, own, drop = FALSE]
   drop(diff(draws_quantiles(draws, (1 + c(-level, level)) / 2)))
 }

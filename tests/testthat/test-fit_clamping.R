@@ -62,7 +62,7 @@ test_that("draws and R's generator are the same with and without it", {
 test_that("where means agree, the print says by how much intervals differ", {
   fit <- lumpy_fit()
   parameter <- fit$clamping$table$parameter[1]
-  length_of <- function(fit) diff(quantile(parameter_draws(fit, parameter), c(0.05, 0.95), names = FALSE))
+  length_of <- function(fit) diff(quantile(parameter_draws(fit, parameter), c(0.05, 0.95), type = 6, names = FALSE))
   none <- internal("fit_beside")(fit)
   expect_equal(fit$clamping$table$ratio[1], length_of(fit) / length_of(none))
   fit$clamping$table$difference <- 0

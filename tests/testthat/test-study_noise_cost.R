@@ -101,7 +101,7 @@ test_that("a database without records has the prior's intervals", {
   few <- sample_posterior(size, model_poisson(prior = prior_gamma(3, 2)), prior_n = prior_n("uniform", lower = 0, upper = 3), chains = 2, iter = 600, seed = 1)
   expect_gt(mean(as.matrix(few)[, "n"] == 0), 0.1)
   expect_true(is.finite(noise_cost(few, databases = 12, seed = 1)$without))
-  prior <- internal("prior_widths")
+  prior <- internal("widths_of_prior")
   expect_equal(mean(replicate(20, prior(few$bound, 0.9, "rate"))), diff(qgamma(c(0.05, 0.95), 3, 2)), tolerance = 0.03)
 })
 
