@@ -99,9 +99,7 @@ contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", a
     if (!is.null(among) || !is.null(reference)) stop_classed("argument", "{.arg among} and {.arg reference} do not apply to expressions.")
     found <- expressed(shared %||% parameter_matrix(object), of, call)
   } else {
-    sides <- if (of_pool && records) records_of_sites(object, of, all_levels, call) else if (of_pool) contrast_sites(object, of, call) else
-      contrast_cells(object, of, all_levels, records, call)
-    found <- contrast_pairs(sides, measure, among, reference, call)
+    found <- contrast_pairs(contrast_sides(object, of, of_pool, all_levels, records, call), measure, among, reference, call)
   }
   remind_troubles(object)
   colnames(found$draws) <- if (length(unique(found$of)) == 1L) found$contrast else paste0(found$contrast, "|", found$of)
@@ -113,6 +111,11 @@ contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", a
 contrast_signs <- c(difference = " - ", ratio = " / ", odds_ratio = " / ")
 
 # ---- what is compared: a list by parameter or level, of matrices draws x sites ----------------
+
+contrast_sides <- function(fit, of, of_pool, all_levels, records, call) {
+  if (!of_pool) return(contrast_cells(fit, of, all_levels, records, call))
+  if (records) records_of_sites(fit, of, all_levels, call) else contrast_sites(fit, of, call)
+}
 
 contrast_sites <- function(fit, parameters, call) {
   if (fit$pool == "complete" || length(fit$release) < 2L) {

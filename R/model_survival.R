@@ -34,8 +34,8 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #' | `"discrete"` | \eqn{\exp(\beta'x)} times the sum of \eqn{-\log(1 - h_j)} over the intervals \eqn{j} that have passed, where \eqn{h_j} is the `hazard` |
 #'
 #' so \eqn{\exp(\alpha)} is the mean hazard per unit of time up to the last break for \eqn{x = 0}, and \eqn{\exp(\beta)} is a hazard ratio. The coefficients of
-#' the exponential distribution are the same as in rstanarm (Brilleman et al. 2020), brms and flexsurv. For the Weibull distribution, the intercept in these packages (the log of
-#' `scale` in flexsurv's `"weibullPH"`) is \eqn{\alpha + (1 - k) \log L}, and the coefficients of [survival::survreg()] are \eqn{-\beta / k}.
+#' the exponential distribution are the same as in rstanarm (Brilleman et al. 2020), brms and flexsurv. For the Weibull distribution, the intercept in these
+#' packages (the log of `scale` in flexsurv's `"weibullPH"`) is \eqn{\alpha + (1 - k) \log L}, and the coefficients of [survival::survreg()] are \eqn{-\beta / k}.
 #'
 #' **Cox regression.** `"piecewise"` is the closest: hazard ratios of the groups, with a hazard of any form as the baseline, constant in each interval.
 #'

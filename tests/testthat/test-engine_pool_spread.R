@@ -163,7 +163,8 @@ test_that("a covariate that is the same everywhere changes nothing", {
   without <- partial_parts(sites, totals_models$conjugate, partial_pooling())
   start <- function(parts) internal("start_pool")(parts$problem, parts$bound, c(1, 2), 1L, NULL)
   state <- list(start(with), start(without))
-  q <- state[[2]]$store[seq_len(6 + 3 * 8)]
+  # means, sds and the covariates' kappa, which effects precede, and the sites
+  q <- state[[2]]$store[seq_len(7 + 3 * 8)]
   effects <- c(0.4, -1, 3)
   longer <- append(q, effects, 6)
   there <- .Call(internal("ffi_pool_density"), with$problem, state[[1]], longer)
