@@ -60,7 +60,8 @@ draws_diagnostics <- function(draws, tail = FALSE) {
 # R-hat and bulk effective draws, named after the parameters
 mixing_diagnostics <- function(fit) {
   found <- draws_diagnostics(fit$draws)
-  list(rhat = found["rhat", ], ess = found["ess", ])
+  row <- function(name) stats::setNames(found[name, ], colnames(found)) # of one variable, `[` drops its name
+  list(rhat = row("rhat"), ess = row("ess"))
 }
 
 # chains only: baselines draw independently

@@ -207,7 +207,10 @@ case.names.noiseaware_fit <- function(object, ...) refuse_meaningless("case.name
 
 #' @importFrom stats variable.names
 #' @export
-variable.names.noiseaware_fit <- function(object, ...) colnames(coefficient_draws(object))
+variable.names.noiseaware_fit <- function(object, ...) {
+  check_no_dots(...)
+  colnames(coefficient_draws(object))
+}
 
 #' @importFrom stats getCall
 #' @export
@@ -221,7 +224,10 @@ median.noiseaware_fit <- function(x, na.rm = FALSE, ...) refuse_meaningless("med
 mean.noiseaware_fit <- function(x, ...) refuse_meaningless("mean")
 
 #' @export
-labels.noiseaware_fit <- function(object, ...) labels(stats::terms(object))
+labels.noiseaware_fit <- function(object, ...) {
+  check_no_dots(...)
+  labels(stats::terms(object))
+}
 
 #' @exportS3Method rstantools::log_lik
 log_lik.noiseaware_fit <- function(object, ...) refuse_meaningless("log_lik")

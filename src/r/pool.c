@@ -137,7 +137,7 @@ SEXP ffi_pool_density(SEXP problem, SEXP state, SEXP coordinates) {
     struct pool *s = read(problem);
     struct rng rng;
     attach(s, state, &rng);
-    if (XLENGTH(coordinates) != s->size) Rf_error("a density of %d coordinates", s->size);
+    if (XLENGTH(coordinates) < s->size) Rf_error("a density of %d coordinates", s->size);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + s->size));
     memset(REAL(out), 0, (size_t)(1 + s->size) * sizeof(double));
     REAL(out)[0] = pool_log_density(s, REAL(coordinates), REAL(out) + 1);

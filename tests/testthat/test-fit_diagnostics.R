@@ -358,3 +358,11 @@ test_that("a reminder has the first sentence, once", {
   expect_no_match(conditionMessage(warned), "1 or 2")
   expect_silent(told(internal("remind_troubles")(fit)))
 })
+
+test_that("a fit of one parameter is warned of as others are", {
+  st <- stat_counts(~ y, list(y = c("no", "yes")))
+  one <- sample_posterior(as_release(c(20, 30), st, mech_laplace(scale = 2), n = 50), model_bernoulli(), chains = 2, iter = 40, seed = 1)
+  found <- internal("mixing_diagnostics")(one)
+  expect_identical(lapply(found, names), list(rhat = "prob[yes]", ess = "prob[yes]"))
+  expect_warning(told(sample_posterior(one$release, model_bernoulli(), chains = 2, iter = 40, seed = 1)), "effective draws for prob", class = "noiseaware_warning_convergence")
+})
