@@ -5,6 +5,7 @@ mixing_levels <- list(y = c("a", "b"), x1 = c("u", "v"))
 
 # a binomial count under Laplace noise: the posterior is a mixture of beta distributions
 test_that("leaps leave the posterior exact", {
+  skip_on_cran() # takes long; `make test` runs it
   n <- 20
   rel <- as_release(c(14.3, 5.1), stat_counts(~ y, mixing_levels["y"]), mech_laplace(scale = 40), n)
   fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1)), method = "augment", chains = 2, iter = 12000, warmup = 600, seed = 1)

@@ -78,6 +78,7 @@ quadrature <- function(first, second, cov) {
 }
 
 test_that("expected clamped totals, and what is left of their variance, are those of quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
   case <- clamped_problem()
   for (r in c(0, 0.7, -0.95)) {
     cov <- clamped_cov(r)
@@ -190,6 +191,7 @@ test_that("with bounds that bind the posterior is close to that of 'augment', an
 })
 
 test_that("a run with bounds that clamp goes on bit for bit, in warmup too", {
+  skip_on_cran() # takes long; `make test` runs it
   case <- clamped_problem()
   run <- function(iter, warmup) {
     sample_posterior(case$release, model_lm(), method = "clt", chains = 1, iter = iter, warmup = warmup, seed = 5)

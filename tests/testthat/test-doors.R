@@ -30,6 +30,7 @@ test_that("noise that was cut off", {
 })
 
 test_that("noise with a density of one's own: the numbers in the cookbook", {
+  skip_on_cran() # takes long; `make test` runs it
   steps <- function(e) {
     step <- floor(abs(e))
     exp(-1 * (step + (abs(e) - step >= 1 / (1 + exp(1 / 2)))))

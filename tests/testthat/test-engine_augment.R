@@ -301,6 +301,7 @@ test_that("a plain R sampler replays the chain", {
 })
 
 test_that("it replays the chain with few totals and with many", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(12)
   for (p in c(1, 4)) {
     names <- paste0("x", seq_len(p))
@@ -324,6 +325,7 @@ test_that("1000 iterations and 1000 more are the same bits as 2000", {
 })
 
 test_that("seed and set.seed fix the draws and leave the user's generator alone", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- lm_problem(1)
   set.seed(6)
   rel <- simulate_release(model_lm(), st, mech_gaussian(mu = 1), n = 20)
@@ -507,6 +509,7 @@ test_that("unknown n: calibrated with n drawn, totals, counts and coefficients",
 })
 
 test_that("unknown n: the room for records grows, and a chain goes on bit for bit", {
+  skip_on_cran() # takes long; `make test` runs it
   rel <- as_release(60, poisson_total$total, mech_laplace(scale = 1), n = NULL)
   ask <- function(iter) sample_posterior(rel, model_poisson(prior = prior_gamma(400, 4e4)), prior_n = prior_n("poisson", mean = 6000), chains = 2, iter = iter,
                                              warmup = 300, seed = 1, control = list(passes = 0))

@@ -43,6 +43,7 @@ test_that("auto takes the cheapest exact method, and says when it is not exact",
 })
 
 test_that("the print says what was chosen and why", {
+  skip_on_cran() # takes long; `make test` runs it
   lines <- function(fit) grep("^  chosen|^      ", utils::capture.output(print(fit)), value = TRUE)
   rel <- as_release(c("g=a" = 20), stat_counts(~ g, list(g = c("a", "b"))), mech_laplace(epsilon = 1), 40)
   fit <- sample_posterior(rel, model_categorical(), chains = 1, iter = 200, seed = 1)

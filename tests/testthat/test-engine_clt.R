@@ -343,6 +343,7 @@ test_that("of several rates that explain a total of values inside bounds, chains
 # ---- the number of records is unknown ----------------------------------------------
 
 test_that("unknown n: the posterior of the normal distribution, on a grid of n and theta", {
+  skip_on_cran() # takes long; `make test` runs it
   total <- stat_sums(~ x, list(x = c(0, 60)))
   noise <- list(total = mech_gaussian(sd = 20), size = mech_laplace(scale = 12))
   rel <- as_release(list(total = 330, size = 95), list(total = total, size = stat_size()), noise, n = NULL, neighbours = "add_remove")
@@ -465,6 +466,7 @@ test_that("a regression on two factors and no number is served, and agrees with 
 })
 
 test_that("unknown n: a window in which n hardly moved does not keep it from moving", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(1e5)
   n <- 1e5
   records <- data.frame(x = rnorm(n))

@@ -356,6 +356,7 @@ test_that("a matrix with equal odds is the same as a budget, and a singular one 
 # ---- independent draws: k-ary randomised response -------------------------------------------
 
 test_that("k-ary: three levels by quadrature, whatever the budget, the number of records and the weights", {
+  skip_on_cran() # takes long; `make test` runs it
   at <- (1:400 - 0.5) / 400
   grid <- expand.grid(first = qbeta(at, 0.6, 1), second = at) # the first one's share, and the second one's of what is left
   p <- cbind(grid$first, (1 - grid$first) * grid$second, (1 - grid$first) * (1 - grid$second))

@@ -428,6 +428,7 @@ test_that("unknown n: joint-distribution test by calibration, n drawn too", {
 })
 
 test_that("unknown n: restarts, prints, what follows from a fit", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- list(counted = stat_counts(~ y:x1, levels2[1:2]), size = stat_size())
   rel <- as_release(list(counted = c(21, 4, 40, 9), size = 80), st, list(counted = mech_laplace(scale = 6), size = mech_laplace(scale = 5)), n = NULL,
                     neighbours = "add_remove")
@@ -450,6 +451,7 @@ test_that("unknown n: restarts, prints, what follows from a fit", {
 })
 
 test_that("unknown n: what must know it says so, and what can do without", {
+  skip_on_cran() # takes long; `make test` runs it
   counted <- stat_counts(~ y, levels2["y"])
   rel <- as_release(c(30, 50), counted, mech_laplace(scale = 3), n = NULL)
   expect_error(sample_posterior(rel, model_bernoulli(), method = "naive"), "collapse", class = "noiseaware_error_method")

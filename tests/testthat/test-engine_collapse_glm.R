@@ -170,6 +170,7 @@ test_that("the draws are those of augment, whatever the form of the response and
 })
 
 test_that("millions of records with little noise: the coefficients of glm()", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(4)
   n <- 4e6
   shares <- prop.table(c(4, 2, 3, 1, 2, 5))
@@ -221,6 +222,7 @@ test_that("what is no table is refused, and left to others", {
 })
 
 test_that("several levels: the probabilities of the cells are the model's, and densities have their slopes, with products and without", {
+  skip_on_cran() # takes long; `make test` runs it
   # two cuts beyond the first
   levels <- replace(several_levels, "y", list(c("none", several_levels$y)))
   st <- stat_counts(~ y:g:h, levels)

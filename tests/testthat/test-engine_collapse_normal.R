@@ -544,6 +544,7 @@ diagonal_of_factor <- function(q, d) {
 }
 
 test_that("coordinates of the scatter: the gradient is that of finite differences, and the density that of the totals with the Jacobian", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(12)
   data <- collapse_data(12, 2)
   st <- wide_statistic(2)

@@ -165,6 +165,7 @@ test_that("calibrated with n drawn", {
 })
 
 test_that("independent draws; the same when continued; init is not used", {
+  skip_on_cran() # takes long; `make test` runs it
   rel <- as_release(c(30.2, 170.4, 61, -4.5, 55, 101), cells_of, mech_gaussian(sd = 9), 410)
   fit <- row_fit(rel)
   expect_gt(min(posterior::summarise_draws(denoise(fit), "ess_bulk")$ess_bulk), 14000)

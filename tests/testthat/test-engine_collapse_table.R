@@ -422,6 +422,7 @@ test_that("exact numbers: every table that has them, and no other", {
 })
 
 test_that("exact numbers: where changes of four cells do not connect the tables", {
+  skip_on_cran() # takes long; `make test` runs it
   # two tables of 2 x 3 x 3 have these pairs of margins; they differ in twelve cells (Diaconis & Sturmfels 1998)
   levels <- list(layer = binary, r = letters[1:3], s = letters[1:3])
   pairs <- stat_counts(~ layer:r + layer:s + r:s, levels)
@@ -520,6 +521,7 @@ test_that("integer kernels are bases of all whole-number solutions", {
 })
 
 test_that("restarts, seeds, thin, init, prints", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- cube_statistics$nested
   set.seed(1)
   rel <- simulate_release(flat_table(), st, mech_laplace(epsilon = 1), n = 200)

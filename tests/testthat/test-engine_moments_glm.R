@@ -31,6 +31,7 @@ quadrature_moments <- function(beta, mean, sd, link = "logit") {
 }
 
 test_that("moments are those of quadrature, slopes flat or steep", {
+  skip_on_cran() # takes long; `make test` runs it
   statistic <- stat_crossprod(y ~ x, list(y = c(FALSE, TRUE), x = c(-9, 7)), rescale = FALSE)
   expect_equal(unname(gsub("TRUE", "", statistic$components)), c("y", "x", "y:x", "x^2"))
   for (link in binary_links) for (slope in c(0, 1e-4, -0.7, 3, 40)) {
@@ -164,6 +165,7 @@ expect_gradients <- function(model, statistic, n = 100) {
 }
 
 test_that("gradients are those of finite differences", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(72)
   numbers <- list(a = c(0, 10), b = c(-3, 8), c = c(-5, 5))
   for (response in list(c(FALSE, TRUE), c(0, 1))) {

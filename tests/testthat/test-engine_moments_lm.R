@@ -374,6 +374,7 @@ test_that("covariances that are nearly singular, and totals near the edge of val
 })
 
 test_that("the share of records outside the bounds is that of the draws' marginal distributions", {
+  skip_on_cran() # takes long; `make test` runs it
   bounds <- list(y = c(-4, 6), x1 = c(-2, 3), x2 = c(-5, 4))
   set.seed(12)
   for (rescale in c(TRUE, FALSE)) {

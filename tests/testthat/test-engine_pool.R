@@ -224,6 +224,7 @@ test_that("a run cut in two is the same run; a seed fixes the draws", {
 })
 
 test_that("what the chains of several sites report of their moves is possible", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(2)
   st <- stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1)))
   data <- data.frame(y = runif(20), x = runif(20))
@@ -247,6 +248,7 @@ test_that("separate fits are the fits of each site", {
 })
 
 test_that("predictions, and what a fit prints", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(10)
   sites <- totals_sites()
   fit <- sample_posterior(sites, totals_models$conjugate, pool = "complete", chains = 2, iter = 400, seed = 1)
@@ -267,6 +269,7 @@ test_that("small numbers that agree by chance are taken, and long ones are not",
 })
 
 test_that("what cannot be pooled is refused", {
+  skip_on_cran() # takes long; `make test` runs it
   a <- two_yes()$north
   b <- two_yes()$south
   other <- as_release(c(11, 9), stat_counts(~ smoke, levels = list(smoke = c("never", "daily"))), mech_laplace(scale = 2), n = 20)
@@ -363,6 +366,7 @@ test_that("three exponential rates: quadrature over the mean, its spread and the
 })
 
 test_that("means with known standard deviation: a grid over the spread alone", {
+  skip_on_cran() # takes long; `make test` runs it
   sd_of <- c(2, 3, 1.5)
   n <- c(9, 25, 12)
   z <- c(13.1, 80.4, -4.2)
@@ -540,6 +544,7 @@ test_that("five sites of a regression: sampler and releases together keep the pr
 })
 
 test_that("partial pooling lies between complete and none, and predicts for a site and for a new one", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(13)
   sites <- totals_sites(c(first = 40, second = 70, third = 50))
   fit <- sample_posterior(sites, totals_models$conjugate, pool = ~ (Intercept), chains = 2, iter = 600, seed = 1)
@@ -567,6 +572,7 @@ test_that("a run of partial pooling cut in two is the same run", {
 })
 
 test_that("what partial pooling cannot do is refused", {
+  skip_on_cran() # takes long; `make test` runs it
   a <- two_yes()$north
   b <- two_yes()$south
   fit <- sample_posterior(two_yes(), model_bernoulli(), pool = "partial", chains = 1, iter = 100, seed = 1)

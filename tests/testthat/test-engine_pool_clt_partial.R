@@ -21,6 +21,7 @@ expect_slopes <- function(sites, model, pooling) {
 }
 
 test_that("the gradient is that of the density, in all coordinates", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(1)
   sites <- lapply(logistic_sites(), function(release) {
     release$mechanism <- mech_gaussian(sd = 4) # kinks have rounded slopes
@@ -242,6 +243,7 @@ test_that("one probability, one rate: as the exact engine says", {
 })
 
 test_that("what cannot be pooled partially is refused", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(10)
   sites <- logistic_sites()
   expect_error(sample_posterior(sites, model_logistic(y ~ x), pool = "partial", method = "collapse"), class = "noiseaware_error_method")

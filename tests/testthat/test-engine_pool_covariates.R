@@ -72,6 +72,7 @@ test_that("what sites have in common has the matrix-t density, with one covariat
 })
 
 test_that("the density in kappa is the integral over the mean and the variance", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(2)
   sites <- covariate_sites("x")
   n <- vapply(sites, `[[`, 0, "n")
@@ -130,6 +131,7 @@ test_that("slopes of narrow groups are held", {
 })
 
 test_that("records outside are expected as if small groups had means that hardly differ", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(4)
   sites <- lapply(stats::setNames(nm = sprintf("s%02d", 1:40)), function(site) {
     x <- rnorm(4)

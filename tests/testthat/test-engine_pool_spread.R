@@ -80,6 +80,7 @@ test_that("innovations of the response of several covariates have the volume and
 })
 
 test_that("where releases tell nothing the standard deviation has its prior", {
+  skip_on_cran() # takes long; `make test` runs it
   nothing <- as_release(c("smoke=yes" = 0), smoking(), mech_laplace(scale = 1000), n = 5)
   quantiles <- list(function(p) 0.7 * qnorm((1 + p) / 2), function(p) 0.7 * qt((1 + p) / 2, 2), function(p) qexp(p, 2))
   priors <- list(prior_half_normal(0.7), prior_half_t(2, 0.7), prior_exponential(2))
@@ -142,6 +143,7 @@ test_that("correlations that are reported are those of the state", {
 })
 
 test_that("chains of many sites begin with narrow units for what the sites share", {
+  skip_on_cran() # takes long; `make test` runs it
   units <- function(sites, model, times) {
     parts <- partial_parts(stats::setNames(rep(sites, times), paste0("s", seq_len(times * length(sites)))), model, partial_pooling())
     state <- internal("start_pool")(parts$problem, parts$bound, internal("seed_words")(), 1L, NULL)
@@ -239,6 +241,7 @@ test_that("a walk of second order over five sites: draws from the prior, weighte
 })
 
 test_that("in a walk of either order, coordinates are nearly independent standard normal", {
+  skip_on_cran() # takes long; `make test` runs it
   sites <- five_yes()
   # totals of many records, so that the likelihood is nearly normal
   for (j in seq_along(sites)) sites[[j]] <- as_release(c("smoke=yes" = 2e4 * c(0.2, 0.25, 0.33, 0.36, 0.31)[j]), smoking(), mech_gaussian(sd = 400 * j), n = 2e4)
@@ -358,6 +361,7 @@ test_that("the likelihood of a site is about the mean of its covariates", {
 })
 
 test_that("what cannot be is refused", {
+  skip_on_cran() # takes long; `make test` runs it
   sites <- three_yes()
   model <- model_bernoulli()
   fit <- sample_posterior(sites, model, pool = partial_pooling(~ . | rural, sites = rural), chains = 1, iter = 100, seed = 1)
@@ -440,6 +444,7 @@ test_that("totals and imputed records agree with the default prior of standard d
 })
 
 test_that("prior_summary() has effects of covariates of sites and correlations", {
+  skip_on_cran() # takes long; `make test` runs it
   skip_if_not_installed("rstantools")
   sites <- totals_sites()
   covariates <- data.frame(site = names(sites), rural = c(1, 0, 1))

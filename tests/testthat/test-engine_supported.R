@@ -54,6 +54,7 @@ test_that("supported() says what runs", {
 })
 
 test_that("it is asked for a model or a statistic, and prints as a matrix", {
+  skip_on_cran() # takes long; `make test` runs it
   all <- supported()
   expect_equal(as.data.frame(supported(model = "lm")), as.data.frame(all[all$model == "lm", ]), ignore_attr = TRUE)
   expect_setequal(unique(supported(statistic = c("sums", "counts"))$statistic), c("sums", "counts"))

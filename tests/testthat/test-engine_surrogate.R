@@ -329,6 +329,7 @@ test_that("of one column the exact density is followed", {
 })
 
 test_that("few records, an empty level and two pairs of bounds are no obstacle", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(5)
   case <- surrogate_case("factor")
   for (n in c(1, 3, 7)) {

@@ -98,6 +98,7 @@ test_that("summary() has the ends of confint(), unless others are asked for", {
 })
 
 test_that("R's compiler is paused while a fit runs, but for users' functions, and is set back", {
+  skip_on_cran() # takes long; `make test` runs it
   before <- compiler::enableJIT(2L)
   withr::defer(compiler::enableJIT(before))
   level <- function() compiler::enableJIT(-1L)

@@ -65,6 +65,7 @@ test_that("a release and a fit of it say that their priors differ", {
 })
 
 test_that("the p-value that is suggested for models with factors is code that runs", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x + smoke + `a b`, bounds = list(y = c(-4, 4), x = c(-3, 3), smoke = c("0", "1", "2"), `a b` = c("u", "v")))
   set.seed(1)
   records <- data.frame(y = rnorm(60), x = rnorm(60), smoke = factor(rep(0:2, 20)), `a b` = rep(c("u", "v"), each = 30), check.names = FALSE)
@@ -148,6 +149,7 @@ test_that("held slopes leave the others the prior given that they are 0", {
 })
 
 test_that("prints say what is compared, and what cannot be is refused", {
+  skip_on_cran() # takes long; `make test` runs it
   yes <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
   one <- as_release(c("smoke=yes" = 7.3), yes, mech_laplace(scale = 2), n = 30)
   other <- as_release(c("smoke=yes" = 9.1), yes, mech_laplace(scale = 2), n = 30)

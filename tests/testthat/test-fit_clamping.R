@@ -92,6 +92,7 @@ test_that("a comparison that would cost more than the fit is skipped with a reas
 })
 
 test_that("shares beyond the bounds are those of the model", {
+  skip_on_cran() # takes long; `make test` runs it
   fit <- lumpy_fit()
   draws <- posterior::as_draws_matrix(fit$draws)
   expected <- mean(pnorm((0 - draws[, "mean"]) / draws[, "sd"]) + pnorm((10 - draws[, "mean"]) / draws[, "sd"], lower.tail = FALSE))
@@ -120,6 +121,7 @@ pool_lumps <- function(release, pool, model = model_normal(), iter = 600) {
 }
 
 test_that("pools of sites and groups are compared, too", {
+  skip_on_cran() # takes long; `make test` runs it
   for (pool in c("complete", "partial")) {
     fit <- pool_lumps(lumpy_sites(), pool)
     expect_true("clamping" %in% kinds(fit), info = pool)
@@ -143,6 +145,7 @@ test_that("pools of sites and groups are compared, too", {
 })
 
 test_that("shares beyond the bounds are those of the sites, by their sizes", {
+  skip_on_cran() # takes long; `make test` runs it
   fit <- pool_lumps(lumpy_sites(), "partial")
   of <- function(site) {
     value <- function(name) parameter_draws(fit, sprintf("%s[%s]", name, site))
@@ -163,6 +166,7 @@ test_that("shares beyond the bounds are those of the sites, by their sizes", {
 })
 
 test_that("in pools where next to nothing lies beyond nothing is fitted", {
+  skip_on_cran() # takes long; `make test` runs it
   fit <- pool_lumps(lumpy_sites(bounds = c(-30, 40)), "partial")
   expect_null(fit$clamping)
   expect_false("clamping" %in% kinds(fit))

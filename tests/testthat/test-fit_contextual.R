@@ -19,6 +19,7 @@ fitted_to <- function(data) {
 }
 
 test_that("slopes that rest on differences between groups are told", {
+  skip_on_cran() # takes long; `make test` runs it
   data <- of_groups(2, 1)
   warned <- expect_warning(fit <- suppressWarnings(told(fitted_to(data)), classes = paste0("noiseaware_warning_", c("convergence", "divergences"))),
                            class = "noiseaware_warning_contextual")
@@ -39,6 +40,7 @@ test_that("slopes that rest on differences between groups are told", {
 })
 
 test_that("groups whose intercepts do not depend on their means give no such warning", {
+  skip_on_cran() # takes long; `make test` runs it
   expect_no_warning(fit <- suppressWarnings(told(fitted_to(of_groups(0, 1))), classes = paste0("noiseaware_warning_", c("convergence", "divergences"))))
   expect_named(fit$contextual, c("means", "table"))
   # a print has no line of a comparison that shows no difference
@@ -49,6 +51,7 @@ test_that("groups whose intercepts do not depend on their means give no such war
 })
 
 test_that("so are those of sites", {
+  skip_on_cran() # takes long; `make test` runs it
   data <- of_groups(2, 1)
   statistic <- stat_crossprod(y ~ x, list(y = c(-8, 8), x = c(-3, 3)), outside = "none")
   set.seed(1)

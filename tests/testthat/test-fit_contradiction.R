@@ -158,6 +158,7 @@ test_that("moments of counts are the ones of the matrix of records and cells", {
 })
 
 test_that("a rare level that no simulated record has is no contradiction", {
+  skip_on_cran() # takes long; `make test` runs it
   three <- stat_counts(~ g, levels = list(g = c("a", "b", "rare")))
   both <- stat_linear(three, list(ab = c("g=a", "g=b"), b = "g=b", rare = "g=rare"))
   released <- list(as_release(c(299988.3, 699999.6, 12), three, mech_laplace(scale = 1), 1e6), as_release(c(999988.3, 699999.6, 12), both, mech_laplace(scale = 1), 1e6))
@@ -168,6 +169,7 @@ test_that("a rare level that no simulated record has is no contradiction", {
 })
 
 test_that("a prior that holds the spread up is named where bounds are far wider than the data", {
+  skip_on_cran() # takes long; `make test` runs it
   told_of <- function(statistic, model, data) {
     set.seed(1)
     paste(contradictions(sampled(simulate_release(data, statistic, mech_laplace(epsilon = 20)), model))[[1L]]$text, collapse = " ")

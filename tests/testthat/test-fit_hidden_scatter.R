@@ -20,6 +20,7 @@ fitted_to <- function(release, ways = "separate", ...) {
 }
 
 test_that("slopes are doubted where noise hides how much a covariate varies within groups", {
+  skip_on_cran() # takes long; `make test` runs it
   data <- narrow()
   release <- released(data, 10)
   warned <- expect_warning(fit <- suppressWarnings(told(fitted_to(release)), classes = paste0("noiseaware_warning_", c("convergence", "divergences", "contextual"))),
@@ -41,6 +42,7 @@ test_that("slopes are doubted where noise hides how much a covariate varies with
 })
 
 test_that("the ratio is that of the noise to the records' squares about their means", {
+  skip_on_cran() # takes long; `make test` runs it
   data <- narrow()
   release <- released(data, 150)
   fit <- suppressWarnings(fitted_to(release))

@@ -24,6 +24,7 @@ test_that("runs are longer by a power of 2 that brings 500 effective draws and a
 })
 
 test_that("a run that is too short is made again, as a longer one that keeps as many draws", {
+  skip_on_cran() # takes long; `make test` runs it
   local_constant("fewest_effective", 1e5)
   expect_message(fit <- sample_posterior(births, model_lm(), "collapse", chains = 2, seed = 1), "2000 iterations were too few \\(as few as [0-9]+ effective",
                  class = "noiseaware_message_longer") |> suppressMessages()
@@ -105,6 +106,7 @@ test_that("nothing is lost where the longer run fails or is interrupted", {
 })
 
 test_that("pools and regressions on public covariates run again as well", {
+  skip_on_cran() # takes long; `make test` runs it
   local_constant("fewest_effective", 1e5)
   local_constant("most_longer", 2)
   other <- withr::with_seed(2, simulate_release(MASS::birthwt[61:120, ], st, mech_laplace(epsilon = 2)))

@@ -133,6 +133,7 @@ with_draws <- function(...) {
 }
 
 test_that("an area is not flattened by a much higher one", {
+  skip_on_cran() # takes long; `make test` runs it
   z <- stats::qnorm(stats::ppoints(400))
   heights <- function(...) {
     area <- internal("plot_areas")(with_draws(...)$draws, 0.95)$layers[[1]]$data

@@ -80,6 +80,7 @@ test_that("a site whose parameters are not all reported is refused, and its prio
 })
 
 test_that("histograms of replicates have panels for what is shown alone", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ a:b, list(a = letters[1:4], b = LETTERS[1:4]))
   fit <- suppressWarnings(sample_posterior(as_release(rep(10, 16), st, mech_laplace(scale = 2), n = 160), model_table(), chains = 1, iter = 50, seed = 1))
   plot <- bayesplot::pp_check(fit, type = "hist", draws = 20, seed = 1)

@@ -28,6 +28,7 @@ test_that("a release", {
 })
 
 test_that("a fit", {
+  skip_on_cran() # takes long; `make test` runs it
   looks("fit traces", plot(fit, "trace"))
   looks("fit intervals", internal("plot_intervals")(posterior::subset_draws(fit$draws, internal("plot_variables")(fit, NULL)), 0.9))
   looks("fit pairs", plot(fit, "pairs", variables = c("x", "sigma")))
@@ -50,6 +51,7 @@ test_that("published numbers against replicates, and against the fit", {
 })
 
 test_that("designs and comparisons", {
+  skip_on_cran() # takes long; `make test` runs it
   plan <- expand.grid(variable = c("x", "sigma"), epsilon = c(0.1, 1, 10), n = c(100, 1000), statistic = "statistic", stringsAsFactors = FALSE)
   plan$sd <- 1 / sqrt(plan$n * plan$epsilon)
   plan$sd_mcse <- plan$sd / 20

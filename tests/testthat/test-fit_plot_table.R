@@ -58,6 +58,7 @@ test_that("tables of two or three variables are drawn as such, unless something 
 })
 
 test_that("many levels are rows, whichever variable has them", {
+  skip_on_cran() # takes long; `make test` runs it
   levels <- list(x = binary, y = paste0("l", 1:8))
   axes <- function(margin, levels) {
     set.seed(1)

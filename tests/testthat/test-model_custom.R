@@ -78,6 +78,7 @@ test_that("an interrupt inside a user's function undoes what was begun: the chai
 })
 
 test_that("what a function returns is checked before a run, its errors are shown", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ 1, bounds = list(y = c(-2, 3)))
   rel <- as_release(c(1, 2), st, mech_laplace(scale = 0.4), n = 10)
   broken <- function(...) {

@@ -53,6 +53,7 @@ glm_uniform <- function(case, y, eta, cv = case$cv) {
 }
 
 test_that("responses have the distribution of their family, fresh, moved and partly refreshed", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(31)
   for (case in glm_cases) {
     bound <- glm_bind(case)

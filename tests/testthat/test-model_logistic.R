@@ -355,6 +355,7 @@ test_that("joint-distribution test, with and without non-centred moves", {
 # ---- the rest ----------------------------------------------------------------------------
 
 test_that("a run continues bit for bit, fits predict and simulate", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(low ~ age + race, list(low = c(0, 1), age = c(14, 50), race = c("1", "2", "3")))
   set.seed(51)
   rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 5))

@@ -22,6 +22,7 @@ components_of <- function(y, x, k, b = splines_of(x, k)) {
 }
 
 test_that("totals are those of splines, and records at and beyond the bounds are clamped", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(1)
   for (k in c(6, 7, 10, 50)) {
     x <- c(runif(200, 1, 11), bounds$x, 2 + 8 * seq(0, 1, length.out = k - 2), -Inf, 1e300)
@@ -39,6 +40,7 @@ test_that("totals are those of splines, and records at and beyond the bounds are
 })
 
 test_that("sensitivities are bounds, and are attained but for L2 of a replaced record", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(2)
   components <- function(v) components_of(4 * v[1] + 1, 0, 10, internal("spline_basis")(v[2], 0, 1, 10))
   climb <- function(f, v) -optim(v, function(v) -f(v), method = "L-BFGS-B", lower = rep(c(-1, 0), length(v) / 2), upper = 1)$value
@@ -70,6 +72,7 @@ test_that("the curve is a line and second differences of coefficients", {
 })
 
 test_that("moments are those of quadrature, and slopes those of differences, bounds that bind among them", {
+  skip_on_cran() # takes long; `make test` runs it
   k <- 7
   for (outside in c("clamp", "none", "above")) {
     st <- smooth(k, outside = c(y = outside, x = "none"))
@@ -222,6 +225,7 @@ test_that("emmeans and brms see the curve", {
 })
 
 test_that("what is refused says why", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- smooth(7)
   release <- as_release(numeric(26), st, mech_laplace(epsilon = 1), 100)
   both <- as_release(numeric(35), stat_crossprod(y ~ s(x, k = 7) + z, list(y = c(-3, 5), x = c(2, 10), z = 0:1)), mech_laplace(epsilon = 1), 100)
@@ -373,6 +377,7 @@ test_that("several terms, augment: with z drawn again and again the parameters f
 })
 
 test_that("several terms: draws have the cells' probabilities over all classes, and fits do what those of one smooth do", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(14)
   data <- dependent(150)
   st <- stat_crossprod(several, ends, outside = "none")

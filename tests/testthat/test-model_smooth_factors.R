@@ -170,6 +170,7 @@ test_that("augment: with z drawn again and again the parameters follow their pri
 })
 
 test_that("files, narrow questions, and what fits do", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(4)
   data <- mixed_records(150)
   st <- stat_crossprod(y ~ g + s(x, k = 6) + h + z, ends, outside = c(z = "none"))
@@ -235,6 +236,7 @@ test_that("functions that give levels, two-valued factors and levels of an owner
 })
 
 test_that("what is refused says why", {
+  skip_on_cran() # takes long; `make test` runs it
   release <- as_release(numeric(36), sum_of(y ~ s(x, k = 6) + g), mech_laplace(epsilon = 1), 100)
   codes <- as_release(list(a = numeric(36), b = c(50, 50)), list(a = sum_of(y ~ s(x, k = 6) + g), b = stat_counts(~ g, list(g = ends$g))),
                       list(a = mech_laplace(epsilon = 1), b = mech_laplace(epsilon = 1)), 100)

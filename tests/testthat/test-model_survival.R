@@ -449,6 +449,7 @@ test_that("several groups with interactions have the coefficients of model.matri
 })
 
 test_that("what follows from a fit; a chain cut in two", {
+  skip_on_cran() # takes long; `make test` runs it
   statistic <- stat_survival(~ arm, short, arms)
   rel <- as_release(c(6, 5, 4, 7, 2, 1, 3, 4, 5, 6), statistic, mech_laplace(scale = 1), 43)
   ask <- function(iter) suppressWarnings(sample_posterior(rel, model_survival(), chains = 2, iter = iter, warmup = 100, seed = 1))
@@ -474,6 +475,7 @@ test_that("what follows from a fit; a chain cut in two", {
 })
 
 test_that("bad input is refused", {
+  skip_on_cran() # takes long; `make test` runs it
   statistic <- stat_survival(~ arm, short, arms)
   rel <- as_release(c(6, 5, 4, 7, 2, 1, 3, 4, 5, 6), statistic, mech_laplace(scale = 1), 43)
   fit <- survival_fit(rel, model_survival(), chains = 1, iter = 60, warmup = 50)

@@ -237,6 +237,7 @@ expect_round_trip <- function(release) {
 }
 
 test_that("a release survives its file bit for bit", {
+  skip_on_cran() # takes long; `make test` runs it
   for (i in seq_along(awkward)) {
     value <- rep_len(awkward[c(i:length(awkward), seq_len(i - 1))], 5)
     expect_round_trip(as_release(value, st, mech_laplace(epsilon = 0.1 + 0.2), n = 2^31 - 1))

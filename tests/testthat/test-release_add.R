@@ -57,6 +57,7 @@ test_that("the posterior given both is exact, from the second release or both at
 })
 
 test_that("what cannot be of the same records does not join", {
+  skip_on_cran() # takes long; `make test` runs it
   other <- stat_counts(~ y, levels = list(y = c("yes", "no")))
   number <- stat_sums(~ y, bounds = list(y = c(0, 1)))
   show(refusals("release", alist(

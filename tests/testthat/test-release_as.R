@@ -66,6 +66,7 @@ test_that("values of single records may be a matrix of components", {
 })
 
 test_that("arrays whose names do not tell what they count are refused", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ y:x, levels[c("y", "x")])
   table <- table(records[c("y", "x")])
   totals <- stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1)))

@@ -83,6 +83,7 @@ test_that("budgets print, and refuse bad limits", {
 })
 
 test_that("private quantiles have the exponential mechanism's distribution", {
+  skip_on_cran() # takes long; `make test` runs it
   values <- c(2, 2, 3, 7, 7, 7, 9)
   steps <- 10
   below <- cumsum(c(0, tabulate(values + 1, steps + 1)))
@@ -107,6 +108,7 @@ test_that("private quantiles have the exponential mechanism's distribution", {
 })
 
 test_that("private quantiles find the quantile", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(2)
   x <- stats::rnorm(2000, 50, 10)
   expect_lt(abs(released_quantile(x, 0.5, c(-1000, 1000), 2)$value - 50), 3)

@@ -24,6 +24,7 @@ test_that("a budget for some components says which noise it is, and which it wou
 })
 
 test_that("totals in the variables' units under a rescaled statistic are seen, others are not", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(4)
   n <- 400
   bounds <- list(y = c(0, 0.3), x = c(0.1, 0.3))

@@ -35,6 +35,7 @@ test_that("a regression on some of the variables has the posterior of their cros
 })
 
 test_that("so has one on variables without the products of a release of products and functions", {
+  skip_on_cran() # takes long; `make test` runs it
   bounds <- list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260), smoke = c("0", "1"))
   set.seed(3)
   release <- simulate_release(births, stat_crossprod(log(bwt) ~ age + I(age^2) + lwt + smoke, bounds), mech_laplace(epsilon = 5))
@@ -146,6 +147,7 @@ test_that("a model that no numbers are about alone is refused, and says why", {
 })
 
 test_that("studies of a narrow model are of the same noise as the fit", {
+  skip_on_cran() # takes long; `make test` runs it
   bounds <- list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260))
   statistic <- stat_crossprod(bwt ~ age + lwt, bounds)
   narrow <- stat_crossprod(bwt ~ age, bounds[1:2])

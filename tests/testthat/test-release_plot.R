@@ -4,6 +4,7 @@ built <- function(plot) suppressWarnings(ggplot2::ggplot_build(plot))
 laplace <- mech_laplace(scale = 3)
 
 test_that("as.data.frame() has values, noise and limits of every part", {
+  skip_on_cran() # takes long; `make test` runs it
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
   sums <- stat_sums(~ x, bounds = list(x = c(2, 5)))
   rel <- as_release(list(c = c(a = 12, b = 9), s = 70), list(c = counts, s = sums), list(c = laplace, s = mech_gaussian(sd = 2)), 20)

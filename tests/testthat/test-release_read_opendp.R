@@ -216,6 +216,7 @@ test_that("a variance about the exact mean has the posterior of quadrature", {
 })
 
 test_that("trees of counts are queries, without nodes that nobody is in", {
+  skip_on_cran() # takes long; `make test` runs it
   counts <- first("make_count_by_categories", call_json("vector_domain", atom_domain = atom("String")), categories = c("a", "b", "c", "d"), null_category = TRUE, TOA = "i32")
   tree <- function(leaves, branches) {
     step <- then("make_b_ary_tree", counts, leaf_count = leaves, branching_factor = branches)
@@ -254,6 +255,7 @@ test_that("noise in steps is read where the steps are small, or those of whole n
 })
 
 test_that("what is not understood is refused", {
+  skip_on_cran() # takes long; `make test` runs it
   withr::local_dir(withr::local_tempdir())
   writeLines(readLines(write_opendp(chain(call_json("make_laplace", scale = 2), clamp, call_json("make_mean")))), "mean.json")
   writeLines(readLines(write_opendp(clamp)), "none.json")

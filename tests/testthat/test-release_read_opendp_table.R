@@ -71,6 +71,7 @@ test_that("the accuracy in a summary changes nothing", {
 })
 
 test_that("what is not understood is refused by its name", {
+  skip_on_cran() # takes long; `make test` runs it
   mean <- transform(both[c(2, 1), ], column = "visits", aggregate = c("Sum", "Length"))
   quantile <- transform(summary_of(), aggregate = "0.5-Quantile", distribution = "GumbelMin")
   show(refusals(c("file", "argument"), alist(

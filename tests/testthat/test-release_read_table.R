@@ -51,6 +51,7 @@ test_that("noise may be told row by row", {
 })
 
 test_that("what a column says of the noise is told, and gives the same noise for every mechanism", {
+  skip_on_cran() # takes long; `make test` runs it
   cells$noise <- c(0.6, 1, 5, 12, 40, 300)
   of <- function(mechanism, ...) unname(as_release(cells, crossed, mechanism, 129, noise = c(...))$scale)
   # the share of noise within a margin, and its variance, by the distributions themselves
@@ -84,6 +85,7 @@ test_that("what a column says of the noise is told, and gives the same noise for
 })
 
 test_that("what is missing in a data frame is asked for by name", {
+  skip_on_cran() # takes long; `make test` runs it
   show(refusals("value", alist(
     as_release(cells[-3], crossed, laplace, 129),
     as_release(cells, crossed, laplace, 129, number = "count"),
@@ -113,6 +115,7 @@ test_that("a margin of error without its level, or with one in per cent, is refu
 })
 
 test_that("sites are rows with a column for each number, or rows with one number each", {
+  skip_on_cran() # takes long; `make test` runs it
   smoking <- stat_counts(~ smoke, list(smoke = c("no", "yes")))
   one <- function(value, scale, n) suppressMessages(as_release(c("smoke=yes" = value), smoking, mech_laplace(scale = scale), n = n))
   hospitals <- data.frame(hospital = factor(c("south", "north")), patients = c(50, 30), smokers = c(21.8, 7.3), value = c("no", "number"), noise = c(3, 2))

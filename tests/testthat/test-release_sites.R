@@ -42,6 +42,7 @@ test_that("they are used as a list of releases", {
 })
 
 test_that("str() and print() of fits stay short", {
+  skip_on_cran() # takes long; `make test` runs it
   fit <- suppressWarnings(sample_posterior(sites, model_bernoulli(), pool = "none", chains = 1, iter = 400, seed = 1))
   for (one in list(sites, sites[[1]], fit, fit$fits[[1]])) expect_lt(length(capture.output(str(one))), 20L)
   expect_gt(length(capture.output(str(sites[[1]], max.level = 3))), 20L)

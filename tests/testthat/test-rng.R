@@ -214,6 +214,7 @@ test_that("streams can be made to begin with given words", {
 })
 
 test_that("ziggurat draws are those of a replay in plain R", {
+  skip_on_cran() # takes long; `make test` runs it
   expect_replay(list(seeded(3)), "normal", 2e4)
   expect_replay(list(seeded(4)), "exponential", 2e4)
 })

@@ -38,6 +38,7 @@ test_that("the sensitivity is the largest distance between records, and the size
 })
 
 test_that("releases are made, written and read, and some of their numbers named", {
+  skip_on_cran() # takes long; `make test` runs it
   for (of in list(sums, products)) {
     st <- stat_by(of, levels)
     rel <- release(data, list(size = stat_counts(~ g, levels), total = st), list(size = mech_laplace(epsilon = 1), total = mech_gaussian(rho = 0.5)))
@@ -66,6 +67,7 @@ test_that("a database adds up the same", {
 })
 
 test_that("what cannot be is refused", {
+  skip_on_cran() # takes long; `make test` runs it
   show(c(refusals("argument", expression(stat_by(stat_counts(~ g, levels), levels), stat_by(sums))),
          refusals("levels", expression(stat_by(sums, list(levels$g)), stat_by(sums, c(levels, list(h = 1:2))), stat_by(sums, list(g = "u")), stat_by(sums, list(x = 1:2)),
                                        stat_by(sums, list(g = 1:400000)))),

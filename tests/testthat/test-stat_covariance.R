@@ -76,6 +76,7 @@ test_that("releases are made, written and read", {
 })
 
 test_that("what is no total of contributions, and bad input, is refused", {
+  skip_on_cran() # takes long; `make test` runs it
   ask <- function(formula = ~ x + y, bounds = bounds2, centre = c(x = 0, y = 0), divisor = 5) stat_covariance(formula, bounds, centre, divisor)
   expect_error(ask(centre = NULL), "mean square minus the square of the mean", class = "noiseaware_error_argument")
   for (centre in list(1, c(x = 0), c(x = 0, z = 1), c(x = 0, y = NA), c(x = "a", y = "b"))) {

@@ -123,6 +123,7 @@ test_that("one total that is not finite among others is refused", {
 })
 
 test_that("a statistic's function that mixes records is refused", {
+  skip_on_cran() # takes long; `make test` runs it
   bounds <- list(x = c(0, 10), z = c(-1, 1))
   mixing <- list(
     function(r) r[, "x"] - mean(r[, "x"]), function(r) r[, "x"] > stats::median(r[, "x"]), function(r) r[, "x"] / max(r[, "x"]),

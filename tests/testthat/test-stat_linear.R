@@ -180,6 +180,7 @@ test_that("as_release() takes fewer numbers if they are named", {
 })
 
 test_that("bad subsets and queries are refused by name", {
+  skip_on_cran() # takes long; `make test` runs it
   weights <- matrix(1, 2, 4, dimnames = list(c("p", "q"), NULL))
   show(refusals("argument", alist(
     stat_subset(ages, "age=e"),

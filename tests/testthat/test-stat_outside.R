@@ -14,6 +14,7 @@ clamping_statistics <- function(outside) {
 }
 
 test_that("a model's records are seen without bounds under \"none\", the owner's with them", {
+  skip_on_cran() # takes long; `make test` runs it
   far <- data.frame(y = c(-5, 0.5, 9), x = c(2, -4, 30), g = c("a", "b", "b"))
   near <- data.frame(y = pmin(pmax(far$y, -1), 2), x = pmin(pmax(far$x, 0), 3), g = far$g)
   half <- data.frame(y = near$y, x = far$x, g = far$g)
@@ -85,6 +86,7 @@ test_that("two records that nothing clamps have the posterior of quadrature", {
 })
 
 test_that("bounds that are too wide to clamp are the limit, draw by draw", {
+  skip_on_cran() # takes long; `make test` runs it
   model <- model_poisson(prior = prior_gamma(2, 0.5))
   of <- function(st, method) sample_posterior(as_release(c(x = 812), st, mech_laplace(scale = 4), n = 40), model, method, chains = 1, iter = 400, seed = 3)$draws
   for (method in c("augment", "clt")) {

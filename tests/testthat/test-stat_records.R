@@ -132,6 +132,7 @@ test_that("one record of two variables with different noise, against quadrature"
 })
 
 test_that("a total and single records, jointly, against quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
   design <- list(each = stat_records(~ y, list(y = c(-1, 2))), sum = stat_crossprod(y ~ 1, list(y = c(-3, 3)), rescale = FALSE))
   mechanisms <- list(each = mech_gaussian(sd = 0.8), sum = mech_laplace(scale = 0.5))
   value <- c(1.2, -0.9, 1.4, 3.1)

@@ -119,6 +119,7 @@ test_that("sensitivities are bounds, and L1 and that of an added record are atta
 })
 
 test_that("the largest change of numbers is that of a search", {
+  skip_on_cran() # takes long; `make test` runs it
   value <- function(t, p) 2 * sum(t) * (length(t) - sum(t)) + 2 * sum(t) - 2 * sum(t^2) + 2 * p * sum(pmax(t, 1 - t))
   set.seed(3)
   for (p in 1:4) for (m in 1:5) {

@@ -156,6 +156,7 @@ sums_distance <- function(a, b, norm) if (norm == "L1") rowSums(abs(a - b)) else
 boxes <- list(c(-1, 3), c(2, 5), c(-4, -1), c(0, 2), c(-2, 2))
 
 test_that("the sensitivity of one term is its range, or its largest absolute value", {
+  skip_on_cran() # takes long; `make test` runs it
   for (box in boxes) {
     grid <- cbind(sort(c(seq(box[1], box[2], length.out = 2001), 0))) # 0 may be inside
     grid <- grid[grid >= box[1] & grid <= box[2], , drop = FALSE]

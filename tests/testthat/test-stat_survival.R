@@ -89,6 +89,7 @@ test_that("narrow intervals come near Kaplan and Meier's curve, which knows the 
 })
 
 test_that("both forms of a release say the same where noise is nearly none, and the number of records may be unknown", {
+  skip_on_cran() # takes long; `make test` runs it
   exits <- lung_exits()["exit"]
   curves <- lapply(c("at_risk", "censored"), function(publish) {
     statistic <- stat_survival(~ 1, ends, publish = publish)

@@ -40,6 +40,7 @@ test_that("weighted moments in the variables' own units follow from them", {
 })
 
 test_that("the sensitivity of weighted means is attained, and that of regressions is not exceeded", {
+  skip_on_cran() # takes long; `make test` runs it
   contribution <- function(statistic, records) {
     t(vapply(seq_len(nrow(records)), function(i) total_of(statistic, records[i, , drop = FALSE]), numeric(length(statistic$components))))
   }
@@ -83,6 +84,7 @@ test_that("strata have totals of their own, and files and parts of the records t
 })
 
 test_that("a release of them is written, read and described", {
+  skip_on_cran() # takes long; `make test` runs it
   path <- withr::local_tempfile(fileext = ".json")
   logs <- stat_crossprod(log(y) ~ x, list(y = c(1, 10), x = c(-1, 3), w = c(2, 8)), weights = ~ w, outside = "none")
   for (statistic in list(weighted, logs, stat_by(logs, list(s = c("u", "v"))))) {
@@ -99,6 +101,7 @@ test_that("a release of them is written, read and described", {
 })
 
 test_that("impossible weights are refused", {
+  skip_on_cran() # takes long; `make test` runs it
   refused <- function(..., class) expect_error(stat_crossprod(...), class = paste0("noiseaware_error_", class))
   two <- bounds[c("y", "w")]
   refused(y ~ 1, two, weights = "w", class = "formula")

@@ -325,6 +325,7 @@ test_that("bad records are refused", {
 })
 
 test_that("a fit stands for its design", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
   noise <- mech_discrete_laplace(epsilon = 1)
   model <- model_bernoulli(prior = prior_beta(2, 3))
@@ -340,6 +341,7 @@ test_that("a fit stands for its design", {
 })
 
 test_that("the owner's numbers are put into the bins that a table has as levels", {
+  skip_on_cran() # takes long; `make test` runs it
   data <- data.frame(age = c(-5, 0, 19, 20, 39, 40, 150), sex = c("f", "m", "m", "f", "m", "f", "m"))
   binned <- list(c("a", "a", "a", "b", "b", "c", "c"), c("a", "a", "a", "a", "b", "b", "c"))
   for (right in c(FALSE, TRUE)) {

@@ -116,6 +116,7 @@ test_that("the parametric bootstrap of a normal mean with little noise is the no
 })
 
 test_that("means beyond natural limits are impossible, and so are spreads that make them", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~ y + I(y^2), bounds = list(y = c(0, 100)), outside = "none", rescale = FALSE)
   few <- as_release(c(900, 40000), st, mech_laplace(scale = c(400, 40000)), 20)
   mean <- confidence_set(few, model_normal(), "mean", seed = 1)

@@ -1,6 +1,7 @@
 # What design() takes parameters to be that are not given, widths without noise, and the budget that is searched for.
 
 test_that("parameters that are not given are at the middle of their priors, and the response in the middle of its bounds", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(bwt ~ lwt + smoke, bounds = list(bwt = c(500, 5500), lwt = c(80, 260), smoke = c("no", "yes")))
   bound <- internal("bind_settled")(model_lm(), st, "auto")
   centre <- internal("design_centre")(bound, c(lwt = 5))
@@ -191,6 +192,7 @@ test_that("values can be a fit's, and a ratio concerns the variables that are na
 })
 
 test_that("a budget that depends on the spread of covariates, which nobody gave, says how to try others", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-4, 4), x = c(-3, 3)))
   plan <- function(...) suppressWarnings(design(model_lm(), st, n = 100, ratio = 3, ..., replicates = 2, chains = 1, iter = 100, seed = 1))
   assumed <- plan()

@@ -34,6 +34,7 @@ test_that("the noise of a design is that of its release", {
 })
 
 test_that("sliders go from and to what can be chosen, and stand where the design does", {
+  skip_on_cran() # takes long; `make test` runs it
   skip_if_not_installed("shiny")
   page <- function(epsilon) {
     chosen <- list(budget = "epsilon", epsilon = epsilon, n = 100, bounds = list(y = c(-8, 8), x = c(0, 10)), prior = c(0.1, 10), replicates = 2, level = 0.95)

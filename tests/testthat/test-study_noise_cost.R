@@ -4,6 +4,7 @@ counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
 fit <- sample_posterior(as_release(c(31, 18), counts, mech_laplace(epsilon = 0.5), 50), model_bernoulli(prior = prior_beta(2, 3)), chains = 2, iter = 2000, seed = 1)
 
 test_that("the width without noise is that of the beta distributions of simulated counts", {
+  skip_on_cran() # takes long; `make test` runs it
   cost <- noise_cost(fit, databases = 30, level = 0.8, seed = 4)
   seeds <- internal("replicate_seeds")(4, 30)
   widths <- vapply(seeds, function(seed) {
@@ -46,6 +47,7 @@ test_that("databases of a hardly known sd decide nothing by themselves", {
 })
 
 test_that("widths from many records are scaled, unless those of a quarter of a database contradict", {
+  skip_on_cran() # takes long; `make test` runs it
   many <- sample_posterior(as_release(c(3e7, 7e7), counts, mech_laplace(epsilon = 1), 1e8), model_bernoulli(), chains = 2, iter = 2000, seed = 1)
   exact <- diff(qbeta(c(0.025, 0.975), 7e7, 3e7))
   cost <- noise_cost(many, databases = 10, seed = 1)

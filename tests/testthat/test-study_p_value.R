@@ -8,6 +8,7 @@ regression <- function(seed = 1, slope = 0.5, mechanism = mech_laplace(epsilon =
 }
 
 test_that("null hypotheses are values of parameters that the model can have", {
+  skip_on_cran() # takes long; `make test` runs it
   refused <- function(null, kind = "argument", ...) expect_error(p_value(counted, model_bernoulli(), null, ...), class = paste0("noiseaware_error_", kind))
   refused(c("prob[yes]" = 1.2))
   refused(c("prob[yes]" = -0.1))
@@ -29,6 +30,7 @@ test_that("null hypotheses are values of parameters that the model can have", {
 })
 
 test_that("a seed fixes everything and leaves the generator alone", {
+  skip_on_cran() # takes long; `make test` runs it
   release <- regression()
   set.seed(3)
   before <- .Random.seed
@@ -43,6 +45,7 @@ test_that("a seed fixes everything and leaves the generator alone", {
 })
 
 test_that("a named value and a function of the parameters are the same null hypothesis", {
+  skip_on_cran() # takes long; `make test` runs it
   release <- regression()
   named <- p_value(release, model_lm(), c(x = 0.1), replicates = 99, seed = 2)
   expect_equal(p_value(release, model_lm(), function(p) p[["x"]] - 0.1, replicates = 99, seed = 2)$p, named$p)
@@ -110,6 +113,7 @@ test_that("a name without its level is enough if there is one", {
 })
 
 test_that("the least p-value is told as such", {
+  skip_on_cran() # takes long; `make test` runs it
   levels <- list(y = c("no", "yes"))
   rel <- as_release(c("y=no" = 20, "y=yes" = 180), stat_counts(~ y, levels), mech_gaussian(sd = 3), n = NULL)
   far <- p_value(rel, model_bernoulli(), c(prob = 0.4), replicates = 99, seed = 1)

@@ -30,6 +30,7 @@ test_that("the Bayes factor of a proportion is that of quadrature over it and su
 })
 
 test_that("Bayes factors of several probabilities and of independence are those of enumeration", {
+  skip_on_cran() # takes long; `make test` runs it
   n <- 6
   value <- c(1, 0, 4)
   tables <- tables_of(n, 3)

@@ -23,6 +23,7 @@ expect_size_moments <- function(fit, exact) {
 }
 
 test_that("unknown n: the total of normal records of known sd, against the sum over all n", {
+  skip_on_cran() # takes long; `make test` runs it
   total <- stat_sums(~ x, list(x = c(-1000, 1010))) # measured from 5
   model <- model_normal(prior = list(mean = prior_normal(2, 1.5), sd = fixed(3)))
   cases <- list(list(70, 5, 33, 4, prior_n("poisson", mean = 30), function(n) dpois(n, 30, log = TRUE)),
@@ -38,6 +39,7 @@ test_that("unknown n: the total of normal records of known sd, against the sum o
 })
 
 test_that("unknown n: the total of normal records of unknown sd, against a sum over all n and sd", {
+  skip_on_cran() # takes long; `make test` runs it
   total <- stat_sums(~ x, list(x = c(-1000, 1000)))
   rel <- size_release(total, 60, mech_gaussian(sd = 10), 30, mech_laplace(scale = 6))
   fit <- sample_posterior(rel, model_normal(prior = prior_nig(1, 0.4, 3, 8)), method = "collapse", prior_n = prior_n("negative_binomial", mean = 25, size = 4), chains = 2,
@@ -89,6 +91,7 @@ size_data <- function(n) {
 }
 
 test_that("unknown n: one total of two columns, against the sum over all n", {
+  skip_on_cran() # takes long; `make test` runs it
   x <- stat_subset(size_crossed, "x")
   rel <- size_release(x, 50, mech_gaussian(sd = 20), 40, mech_gaussian(sd = 25))
   k <- 3:400
@@ -179,6 +182,7 @@ test_that("unknown n: no size is released, and collapse mixes as augment does", 
 })
 
 test_that("unknown n: a prior that is cut off", {
+  skip_on_cran() # takes long; `make test` runs it
   rel <- size_release(stat_sums(~ x, list(x = c(-1000, 1000))), 60, mech_gaussian(sd = 10), 30, mech_gaussian(sd = 5))
   ask <- function(method) sample_posterior(rel, model_normal(prior = prior_nig(1, 0.4, 3, 8, within = list(x = c(-3, 2.5)))), method = method,
                                            prior_n = prior_n("poisson", mean = 30), chains = 2, iter = 6500, warmup = 600, seed = 1)
@@ -220,6 +224,7 @@ test_that("unknown n: totals calibrated with n drawn", {
 })
 
 test_that("unknown n: totals go on bit for bit, print and predict", {
+  skip_on_cran() # takes long; `make test` runs it
   rel <- size_release(size_crossed, size_data(50), mech_laplace(scale = 15), 60, mech_gaussian(sd = 10))
   ask <- function(iter) sample_posterior(rel, model_lm(), method = "collapse", prior_n = prior_n("poisson", mean = 50), chains = 2, iter = iter, warmup = 300, seed = 1)
   short <- ask(500)
@@ -241,6 +246,7 @@ test_that("unknown n: collapse needs one record more than variables, and says so
 })
 
 test_that("a print says when n is far from what was published of it", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ a:b, list(a = c("x", "y", "z"), b = letters[1:6]))
   set.seed(2)
   value <- rpois(18, 12) + rnorm(18, 0, 8)

@@ -51,6 +51,7 @@ test_that("the search finds what it looks for", {
 })
 
 test_that("data frames, partial totals and budgets", {
+  skip_on_cran() # takes long; `make test` runs it
   file <- withr::local_tempfile()
   account <- budget(epsilon = 5, file = file)
   released <- expect_no_trace(release(records, st, laplace, budget = account))
@@ -135,6 +136,7 @@ from_database <- function(con) {
 }
 
 test_that("SQLite", {
+  skip_on_cran() # takes long; `make test` runs it
   for (package in c("DBI", "dbplyr", "dplyr", "RSQLite")) skip_if_not_installed(package)
   con <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
   source <- from_database(con)

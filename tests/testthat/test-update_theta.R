@@ -159,6 +159,7 @@ test_that("a Newton proposal keeps the coordinates that it does not move, so tha
 })
 
 test_that("Newton proposals of many records are nearly all accepted", {
+  skip_on_cran() # takes long; `make test` runs it
   for (bound in newton_bounds) {
     theta <- newton_theta(bound, 1L, 3L)
     theta[bound$walks, 1] <- 0.3 * theta[bound$walks, 1]

@@ -53,6 +53,7 @@ test_that("arguments of mechanisms are named", {
 })
 
 test_that("`cores` is refused where chains run, with a pointer to future::plan()", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ g, levels = list(g = c("a", "b")))
   rel <- as_release(c(12, 8), st, mech_laplace(epsilon = 1), n = 20)
   fit <- sample_posterior(rel, model_bernoulli(), chains = 1, iter = 20, seed = 1)

@@ -65,6 +65,7 @@ test_that("values and levels are R's, and each value has a way back", {
 })
 
 test_that("totals and sensitivities are those of columns that were made beforehand", {
+  skip_on_cran() # takes long; `make test` runs it
   data <- workers()
   st <- stat_crossprod(formula, bounds)
   made <- stat_crossprod(made_formula, made_bounds)
@@ -155,6 +156,7 @@ test_that("little noise gives lm()'s coefficients by their names", {
 })
 
 test_that("a file has the functions as data, and is refused where it has others", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(log(wage) ~ cut(age, c(-Inf, 30, 50, Inf)) + sin(2 * pi * month / 12) + I(sex == "f") + factor(k),
                        list(wage = c(1, 50), age = c(18, 65), month = c(1, 12), sex = c("m", "f", "x"), k = c("1", "2")))
   set.seed(1)
@@ -197,6 +199,7 @@ test_that("a file has the functions as data, and is refused where it has others"
 })
 
 test_that("records in files and chunks are read by their variables", {
+  skip_on_cran() # takes long; `make test` runs it
   data <- workers()
   st <- list(r = stat_crossprod(formula, bounds), c = stat_counts(~ factor(educ, 4:18)))
   mech <- list(r = mech_laplace(epsilon = 1), c = mech_laplace(epsilon = 1))
@@ -254,6 +257,7 @@ test_that("constants that are named where the formula is made are written out, w
 })
 
 test_that("what is no known function of one variable is refused", {
+  skip_on_cran() # takes long; `make test` runs it
   show(refusals("formula", expression(
     stat_crossprod(foo(wage) ~ exper, bounds[1:2]), stat_crossprod(wage ~ log(exper + educ), bounds), stat_crossprod(wage ~ system("ls"), bounds[1]),
     stat_crossprod(wage ~ cut(age, 3), bounds[c(1, 4)]), stat_crossprod(wage ~ cut(age), bounds[c(1, 4)]), stat_crossprod(wage ~ cut(age, breaks), bounds[c(1, 4)]),
