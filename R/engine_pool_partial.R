@@ -254,12 +254,6 @@ site_places <- function(bound) {
   unlist(Map(function(offset, length) offset + seq_len(length), blocks$offset, blocks$length))
 }
 
-# The coefficients that sites do not share if the coordinates `vary` vary: slopes in the middle of the bounds move an intercept at 0 as well.
-coefficients_that_differ <- function(bound, coefficients, vary) {
-  moved <- bound_centring(bound)$matrix[, coefficients %in% vary, drop = FALSE] != 0
-  coefficients[rowSums(moved) > 0]
-}
-
 partial_problem <- function(problem, pooling, bound, releases, call) {
   parameters <- site_parameters(bound)
   called <- stats::setNames(ifelse(parameters %in% names(bound$called), bound$called[parameters], parameters), parameters)

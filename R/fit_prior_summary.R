@@ -29,7 +29,7 @@ summarise_prior <- function(bound, seed, problem = NULL, count = 10000L, prob = 
   structure(table, class = c("noiseaware_prior_summary", "data.frame"))
 }
 
-# What the model's priors are of in sites that are partially pooled. A name such as sd[x] is there a slope's standard deviation between sites.
+# The model's priors in sites that are partially pooled: which parameters they belong to. There, a name such as sd[x] is a slope's standard deviation between sites.
 priors_of_sites <- function(said, problem, between) {
   if (length(between) == 0L) return(said)
   partial <- problem$partial

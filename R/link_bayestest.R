@@ -147,9 +147,9 @@ describe_prior.noiseaware_fit <- function(model, ...) {
 
 #' @exportS3Method bayestestR::simulate_prior
 simulate_prior.noiseaware_fit <- function(model, n = 1000, ...) {
-  refuse_own_parameters(model, "model", environment(), "{.fn prior_summary} describes the priors of sites.")
-  draws <- prior_draws(model, check_count(n, "n"))
-  as.data.frame(draws[, colnames(coefficient_draws(model)), drop = FALSE], optional = TRUE)
+  check_no_dots(...)
+  if (!has_average(model)) refuse_own_parameters(model, "model", environment(), "{.fn prior_summary} describes the priors of sites.")
+  as.data.frame(prior_draws(model, check_count(n, "n"))[, components_of(model)$conditional, drop = FALSE], optional = TRUE)
 }
 
 #' @exportS3Method bayestestR::diagnostic_posterior

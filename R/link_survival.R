@@ -50,7 +50,7 @@ survfit.noiseaware_fit <- function(formula, times = NULL, conf.int = 0.95, ...) 
   draws <- lapply(unname(curves$of), function(of) unname(of("survival", times)))
   quantiles <- do.call(cbind, lapply(draws, draws_quantiles, c((1 - conf.int) / 2, 0.5, (1 + conf.int) / 2)))
   exits <- grouped_exits(formula, curves, call)
-  # those of an interval are counted at its end
+  # an interval has its events and censorings at its end
   ending <- match(times, curves$breaks[-1L], 0L)
   within <- pmin(pmax(findInterval(times, curves$breaks, left.open = TRUE), 1L), length(curves$breaks) - 1L)
   at_end <- function(counts) as.vector(rbind(0, counts)[ending + 1L, ])

@@ -316,6 +316,12 @@ term_fields <- function(columns, base, offsets) {
 # A bound regression's, natural coefficients from C's and back.
 bound_centring <- function(bound) bound$terms$centring %||% centring(bound$design$centre)
 
+# The coefficients that sites do not share if the coordinates `vary` vary: slopes in the middle of the bounds move an intercept at 0 as well.
+coefficients_that_differ <- function(bound, coefficients, vary) {
+  moved <- bound_centring(bound)$matrix[, coefficients %in% vary, drop = FALSE] != 0
+  coefficients[rowSums(moved) > 0]
+}
+
 # Natural columns of the coefficients but the intercept's, of records in the columns of the covariates.
 term_values <- function(bound, x) {
   if (!is.null(bound$smooth)) return(smooth_columns(bound, x))

@@ -172,7 +172,9 @@ test_that("bayestestR and insight", {
   drawn <- bayestestR::simulate_prior(fit, n = 200)
   expect_identical(dim(drawn), c(200L, 3L))
   expect_named(drawn, colnames(beta))
-  expect_error(bayestestR::simulate_prior(pool), class = "noiseaware_error_pool")
+  # of what sites share
+  expect_named(bayestestR::simulate_prior(pool, n = 20), "prob[yes]")
+  expect_error(bayestestR::simulate_prior(update(pool, pool = "none", iter = 20)), class = "noiseaware_error_pool")
   expect_identical(insight::find_parameters(fit, flatten = TRUE), posterior::variables(fit))
   expect_identical(insight::get_priors(fit)$Distribution, rstantools::prior_summary(fit)$prior)
   # medians and spreads of what each prior is in the units of the data
