@@ -196,7 +196,10 @@ test_that("records = TRUE compares the records themselves: totals over sizes, in
   groups <- quiet(sample_posterior(release, model_lm(y ~ x + (1 | g)), chains = 1, iter = 300, seed = 1))
   for (name in c("y", "x")) {
     found <- as.data.frame(quiet(contrast(groups, name, records = TRUE)))
-    expect_equal(found$estimate, diff(rev(tapply(data[[name]], data$g, mean)))[[1]], tolerance = 0.01)
+    means <- tapply(data[[name]], data$g, mean)
+    expect_equal(found$estimate, means[["a"]] - means[["b"]], tolerance = 0.01)
+    ratio <- as.data.frame(quiet(contrast(groups, name, "ratio", records = TRUE)))
+    expect_equal(ratio$estimate, means[["a"]] / means[["b"]], tolerance = 0.01)
   }
   expect_identical(quiet(contrast(groups, records = TRUE))$table$of, "y")
   # a table: shares of the counts given the level after the bar

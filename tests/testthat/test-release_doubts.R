@@ -57,14 +57,18 @@ test_that("totals that no rescaled records have are seen, whatever the noise and
   said(raw, rescaled, mech_gaussian(sd = 0.2 * n), n, about = "y, x, y\\^2")
   said(raw[1:2], stat_sums(~ y + x, bounds), mech_gaussian(sd = 5), n)
   said(unname(c(raw, raw)[order(rep(1:5, 2))]), stat_by(rescaled, levels = list(g = c("a", "b"))), mech_gaussian(sd = 5), 2 * n)
-  sized <- function(value, statistic, size) as_release(list(size = size, sums = value), list(size = stat_size(), sums = statistic),
-                                                       list(size = mech_gaussian(sd = 2), sums = mech_gaussian(sd = 5)), n = NULL, neighbours = "add_remove")
+  sized <- function(value, statistic, size, sd = 5) as_release(list(size = size, sums = value), list(size = stat_size(), sums = statistic),
+                                                               list(size = mech_gaussian(sd = 2), sums = mech_gaussian(sd = sd)), n = NULL, neighbours = "add_remove")
   expect_warning(told(sized(raw, rescaled, n)), "No records", class = "noiseaware_warning_units")
   expect_no_warning(told(sized(raw, stat_crossprod(y ~ x, bounds, rescale = FALSE), n)))
   possible <- c(y = -0.2, x = 0, `y^2` = 0.1, `y:x` = 0, `x^2` = 0.1) * n
   expect_no_warning(told(sized(possible, rescaled, n)))
   # whatever n is, up to the noise of the size
-  expect_no_warning(told(sized(c(y = n + 19, x = 0, `y^2` = n, `y:x` = 0, `x^2` = n), rescaled, n)))
+  more <- function(by) sized(c(y = n + by, x = 0, `y^2` = n + by, `y:x` = 0, `x^2` = n), rescaled, n, sd = 0.01)
+  expect_no_warning(told(more(19)))
+  expect_warning(told(more(22)), "No records", class = "noiseaware_warning_units")
+  # totals in the variables' units may be impossible as well, which is no question of units
+  expect_no_warning(told(as_release(1000 * raw, stat_crossprod(y ~ x, bounds, rescale = FALSE), mech_gaussian(sd = 5), n)))
   expect_no_warning(told(as_release(raw, rescaled, mech_gaussian(sd = 0.2 * n), n = NULL, neighbours = "add_remove")))
 })
 
