@@ -19,13 +19,13 @@ engine_serves <- function(engine, release, bound) UseMethod("engine_serves")
 #' @export
 engine_serves.engine <- function(engine, release, bound) FALSE
 
-# Are draws those of the posterior? TRUE, NA (if no record lies outside the bounds) or FALSE.
+# Are the draws from the posterior? TRUE, NA (if no record lies outside the bounds) or FALSE.
 engine_exact <- function(engine, bound) UseMethod("engine_exact")
 
 #' @export
 engine_exact.engine <- function(engine, bound) FALSE
 
-# The same of plug-ins of which only the classes are known (R/engine_supported.R); NULL: it does not serve them.
+# The same for plug-ins of which only the classes are known (R/engine_supported.R); NULL: they are not supported.
 engine_pairs <- function(engine, model, statistic, mechanism) UseMethod("engine_pairs")
 
 # The entries of `control`: a list as R/engine_control.R describes it.
@@ -34,7 +34,7 @@ engine_control <- function(engine) UseMethod("engine_control")
 #' @export
 engine_control.engine <- function(engine) list()
 
-# Why no other can serve this release, in words; NULL: others may.
+# Why no other method can fit this release, in words; NULL: others may.
 engine_alone <- function(engine, release, bound) UseMethod("engine_alone")
 
 #' @export
@@ -46,7 +46,7 @@ engine_size <- function(engine, release, sized, bound, control, prior_n) UseMeth
 # Seconds for an `iteration` and for `thousand` effective draws. The default (R/engine_cost.R) is what the constants predict.
 engine_cost <- function(engine, release, bound, control, prior_n, call) UseMethod("engine_cost")
 
-# Does it impute the records? Its cost then grows with n, its trajectories are proposals beside other moves, and it reflects records.
+# Does it impute the records? Its cost then grows with n, its trajectories are proposals alongside other moves, and it reflects records.
 engine_imputes <- function(engine) UseMethod("engine_imputes")
 
 #' @export

@@ -97,7 +97,7 @@ chosen <- function(method, run, why, init = NULL) list(method = method, run = ru
 # what the engines of some methods answer, by name
 ask_engines <- function(methods, ask, ...) lapply(stats::setNames(nm = methods), function(method) ask(as_engine(method), ...))
 
-# Those that serve, what is free of n first, and what is approximate last. A user who sets the number of passes wants the records.
+# The methods that can fit, those free of n first and approximate ones last. A user who sets the number of passes wants the records.
 able_methods <- function(release, bound, control) {
   able <- Filter(function(method) method_serves(method, release, bound), sampling_methods)
   of_records <- vapply(ask_engines(able, engine_imputes), isTRUE, TRUE)

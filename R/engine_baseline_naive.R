@@ -44,7 +44,7 @@ known_margins <- function(whole, release) {
   }), recursive = FALSE)
 }
 
-# The complete-data statistic that the noisy totals stand for, clamping ignored,
+# The complete-data statistic that the noisy totals represent, clamping ignored,
 # and whether it had to be made a possible one.
 naive_complete <- function(bound, release, call) UseMethod("naive_complete")
 

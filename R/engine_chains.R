@@ -161,7 +161,7 @@ check_room <- function(room, known = FALSE, call = caller_env()) {
                          i = if (!known) "Set {.arg prior_n} to a prior with fewer records."), call = call)
 }
 
-# `where` the release's components stand among those of the blocks' statistic; after them there are `tracked` counts of a table
+# `where` the release's components stand among the components of the blocks' statistic; after them there are `tracked` counts of a table
 join_blocks <- function(blocks, where, times = NULL, tracked = NULL) {
   if (length(blocks) == 0L) return(NULL)
   names <- setdiff(names(blocks[[1L]]), "made")
@@ -212,7 +212,7 @@ elapsed_seconds <- function() proc.time()[["elapsed"]]
 reporter <- function(progress, iterations, told = FALSE) {
   done <- 0
   all <- later <- c(count = 0, seconds = 0)
-  said <- NULL # seconds an iteration that were told
+  said <- NULL # seconds per iteration that were reported
   tell <- function(clock, what) {
     rate <- clock[["seconds"]] / clock[["count"]]
     near <- !is.null(said) && abs(log(rate / said)) < log(1.5)

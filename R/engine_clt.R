@@ -367,7 +367,7 @@ clt_noise <- function(parts, call = caller_env(), ...) {
 }
 
 # Where the noise is below a millionth of the sampling standard deviation that
-# the prior expects, it is raised to that: z could not be told from a singular
+# the prior expects, it is raised to that: z could not be distinguished from a singular
 # normal distribution.
 # `drowned`: the noise is ten times what the totals differ by under the prior.
 clt_expectation <- function(problem, bound, words, chains, call) {
@@ -414,10 +414,10 @@ clt_distribution <- function(bound, release, call) UseMethod("clt_distribution")
 #' @export
 clt_distribution.default <- function(bound, release, call) refuse_clt(bound, release, call)
 
-# ---- which pairs it serves ----------------------------------------------------------
+# ---- which pairs it supports --------------------------------------------------------
 
 # Classes of the statistics whose moments under the model are known. Each stands
-# beside its clt_distribution().
+# next to its clt_distribution().
 clt_statistics <- function(model) UseMethod("clt_statistics")
 
 #' @export

@@ -10,7 +10,7 @@
 #   records totals of noisy records, see mech_record_noise.R
 #   imputed noisy records that are kept, see mech_record_noise.R
 #   answers records answered by randomised response
-#   public  noisy responses beside public covariates, see engine_public.R
+#   public  noisy responses with public covariates, see engine_public.R
 
 #' @export
 engine_problem.engine_collapse <- function(engine, release, bound, control, words, chains, prior_n, call) {
@@ -63,7 +63,7 @@ hides_residual <- function(problem, bound, words, chains, warmup = 200, draws = 
   is_hidden(stats::mad(log_sigma), problem$n)
 }
 
-# `spread`: of log sigma; beside its standard deviation if the records were known
+# `spread`: of log sigma; it is compared with the standard deviation if the records were known
 is_hidden <- function(spread, n) spread^2 > 1.5 / (2 * n)
 
 entry_fields <- function(entries, place) {
@@ -145,10 +145,10 @@ check_collapse_part <- function(part, family, call) {
                            i = "Method {.val augment} can use it."), call = call)
 }
 
-# ---- which pairs it serves ----------------------------------------------------------
+# ---- which pairs it supports --------------------------------------------------------
 
 # Classes of the statistics whose totals have a known distribution under the model.
-# Each stands beside its collapse_family().
+# Each stands next to its collapse_family().
 collapse_statistics <- function(model) UseMethod("collapse_statistics")
 
 #' @export
@@ -214,7 +214,7 @@ engine_size.engine_collapse <- function(engine, release, sized, bound, control, 
 collapse_row <- function(release, bound) {
   if (has_answers(release)) return("answers")
   family <- collapse_family(bound)
-  # independent draws of a row of counts are cheaper than those of the recursion, and far cheaper than moves
+  # independent draws of a row of counts are cheaper than the draws of the recursion, and far cheaper than moves
   if (isTRUE(collapse_distribution(release, bound, check = TRUE))) return("recursion")
   if (release_crosses(release, bound)) return("crossing")
   if (family == "normal" && length(bound$levels)) return("cross-table")

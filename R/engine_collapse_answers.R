@@ -78,7 +78,7 @@ answers_problem <- function(release, bound, call) {
 
 # ---- independent draws ----------------------------------------------------------------------
 
-# One factor, where an answer is more likely at one level and alike at all others, as in k-ary randomised response: probability b + c p, p that of
+# One factor, where an answer is more likely at one level and alike at all others, as in k-ary randomised response: probability b + c p, p the probability of
 # its level. (b + c p)^N is a sum over how many of the N answers depend on the level, the others on nothing. Given the sum M of these m_k over
 # levels p is integrated out, and they are like noisy counts, of weight
 #   choose(N_k, m_k) (c_k / b_k)^m_k Gamma(a_k + m_k), and of M 1 / Gamma(A + M), A the sum of a:

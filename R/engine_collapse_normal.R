@@ -27,7 +27,7 @@ check_normal_exact <- function(parts, terms, n, prior_n, columns, call) {
   mean <- (total$value - total$constant) / total$first
   square <- told[told$product != 0, ]
   linear <- square$first + square$other
-  # the largest scatter that the squares leave, or that of the exact total
+  # the largest scatter that the squares leave, or the scatter at the exact total
   at <- mean[match(square$column, total$column)]
   at <- ifelse(is.na(at), -n * linear / square$product / 2, at)
   scatter <- (square$value - square$constant - linear * at) / square$product - at^2 / n
@@ -65,7 +65,7 @@ normal_terms <- function(part, names, origin, n, call) {
   terms[part$at, , drop = FALSE]
 }
 
-# Is noise small beside the scatter of the variables, so that coordinates of it serve better (src/totals/scatter_coordinates.c)?
+# Is noise small relative to the scatter of the variables, so that coordinates of the scatter work better (src/totals/scatter_coordinates.c)?
 # Below 0.6 none of the scatter comes near 0. At 0.5 such coordinates give up to 60% more effective
 # draws a second, at 0.85 some 10%. From the release alone: chains agree.
 tells_scatter <- function(problem, bound) {
@@ -92,11 +92,11 @@ declared_range <- function(bound, bounds) {
        upper = ifelse(is.finite(bounds$upper), bounds$upper, bound$columns$upper))
 }
 
-# How far from 0 the eigenvalues of noise alone on the scatter of columns 1 to d would reach, in units of its diagonal: those of a
+# How far from 0 the eigenvalues of noise alone on the scatter of columns 1 to d would reach, in units of its diagonal: the eigenvalues of a
 # random symmetric matrix with d columns reach to 2 sqrt(d) standard deviations of an entry, taken of the mean variance (Wigner).
-# `terms`: 6 for each component, see normal_terms(). Inf where a square or a product is not told, or a square is all noise.
+# `terms`: 6 for each component, see normal_terms(). Inf where a square or a product is not known, or a square is all noise.
 scatter_noise <- function(terms, value, variance, d, n) {
-  # means of what components tell of each place, by precision, and their variances
+  # means of what components say about each place, by precision, and their variances
   told <- function(chosen, place, size, coefficient, value) {
     add <- function(x) drop(rowsum(c(x[chosen], double(size)), c(place[chosen], seq_len(size))))
     precision <- add(coefficient^2 / variance)

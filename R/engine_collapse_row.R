@@ -3,7 +3,7 @@
 # Beyond so many products (about a second) or numbers to keep, moves are made instead of independent draws.
 most_row <- list(work = 3e9, size = 2e7, n = 1e9)
 
-# Probabilities below this share of the greatest are left out (in C too), and a range of counts must reach so far.
+# Probabilities below this share of the greatest are left out (also in C), and a range of counts must reach so far.
 least_kept <- 1e-30
 
 # `entries`: the component, target and coefficient of what is released, cells from 0 and n after them. `prior_n`: the prior of n where

@@ -17,7 +17,7 @@ control_help <- function() {
     "  Warnings of [fit_methods].")
 }
 
-# Before the method is known: a list of entries that some method has. After: those of the
+# Before the method is known: a list of entries that some method has. After: the entries of the
 # method, with values that it takes.
 check_control <- function(control, method, call = caller_env()) {
   named <- is.list(control) && (length(control) == 0L || (!is.null(names(control)) && all(nzchar(names(control)))))

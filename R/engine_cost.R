@@ -9,7 +9,7 @@
 # Iterations of warmup count. Bounds that bind are left out: they make little difference to
 # the engines that account for them (bench/results.md).
 #
-# Seconds are those of the machine that was measured, so that a choice does not depend on the machine. What is
+# Seconds refer to the machine that was measured, so that a choice does not depend on the machine. What is
 # said of them (about_time()) is in seconds of this one: its time for a fixed task is compared.
 
 # `method` with this release: the engine that runs, as the constants name it, and what its cost depends on.

@@ -19,7 +19,7 @@ clt_distribution.bound_glm <- function(bound, release, call) {
                              x = "{.var {response$name}} has the lower bound {response$lower}.", i = "Method {.val augment} supports any bounds."), call = call)
   }
   fields <- crossprod_fields(bound, part$statistic)
-  # of counts that nothing clamps: what the model takes for the most
+  # for counts that nothing clamps: the largest that the model allows for
   if (is.infinite(fields$upper[1L])) fields$upper[1L] <- fields$scale[1L] * most_count(response) + fields$shift[1L]
   fields <- c(fields, family_fields(bound$model, response))
   list(spec = list(name = "glm", fields = fields, model = bound$spec), index = part$index,

@@ -14,7 +14,7 @@ crossprod_part <- function(bound, release, call) {
   parts <- release_parts(release)
   of_class <- function(class) vapply(parts, function(p) inherits(p$statistic, class), TRUE)
   regression <- which(of_class("stat_crossprod"))
-  # fourth moments are no data where they stand for the covariates' distribution
+  # fourth moments are no data where they describe the covariates' distribution
   used <- of_class("stat_crossprod") | (of_class("stat_moments4") & !is.null(bound$moments))
   if (length(regression) != 1L || !all(used)) refuse_clt(bound, release, call)
   parts[[regression]]
@@ -28,7 +28,7 @@ crossprod_fields <- function(bound, statistic) {
   product <- matrix(0L, q, q) # 0: left out, products of dummies of one factor
   pairs <- statistic$pairs
   product[cbind(pairs$first, pairs$second)] <- product[cbind(pairs$second, pairs$first)] <- q + seq_len(nrow(pairs))
-  # 1 stands for the constant in the pairs, for the response in the columns
+  # 1 is the constant in the pairs, the response in the columns
   pairs <- product_pairs(q - 1L)
   at <- c(ifelse(pairs[, 1L] == 1L, column[pairs[, 2L]], product[cbind(column[pairs[, 1L]], column[pairs[, 2L]])]),
           column[1L], product[column[1L], column[-1L]], product[column[1L], column[1L]])

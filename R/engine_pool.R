@@ -266,7 +266,7 @@ totals_site <- function(release, bound, prior_n, call) {
 # How far the noise may reach, in units of its scale, so that sums over all totals are fast.
 furthest_reach <- 200
 
-# Noise that moves of totals, or sums over them, do not serve.
+# Noise that moves of totals, or sums over them, cannot handle.
 check_pooled_noise <- function(releases, bound, family, call) {
   for (release in releases) for (part in release_parts(release)) {
     if (family == "totals") check_as_noise_left(part, "collapse", call)
@@ -328,7 +328,7 @@ moments_of <- function(s, log_weight) {
 # as in src/pool/site_rate.h
 rate_kinds <- c(categorical = 0, poisson = 1, exponential = 2)
 
-# Totals to sum over: `at`, and where they are nodes of an integral `log_gap`, of what each stands for.
+# Totals to sum over: `at`, and where they are nodes of an integral `log_gap`, of the interval that each represents.
 rate_nodes <- function(bound, parts, map, n) {
   if (bound$spec$name == "exponential") return(exponential_nodes(bound, parts, map, n))
   range <- if (bound$spec$name == "poisson") whole_range(noise_range(parts, map)) else c(0, n)

@@ -131,7 +131,7 @@ pool_clt_problem <- function(releases, bound, words, chains, call) {
   n <- vapply(each, `[[`, 0, "n")
   joined <- function(name) unlist(lapply(each, `[[`, name), use.names = FALSE)
   moving <- length(bound$unknown)
-  # one sampler, which all of them serve
+  # one sampler, which all of them support
   distribution <- list(spec = each[[1L]]$moments, index = seq_along(joined("released")),
                        innovations = all_sites(each, function(d) isTRUE(d$innovations)), update = all_sites(each, has_update),
                        integrates = !all_sites(each, function(d) !isTRUE(d$integrates)))

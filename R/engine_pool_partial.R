@@ -159,7 +159,7 @@ print.noiseaware_pooling <- function(x, ...) {
   invisible(x)
 }
 
-# "partial", "walk" and a formula stand for one; strings else
+# "partial", "walk" and a formula describe one; strings else
 as_pooling <- function(pool, call = caller_env()) {
   if (identical(pool, "partial")) return(partial_pooling())
   if (identical(pool, "walk")) return(partial_pooling(walk = TRUE))
@@ -345,7 +345,7 @@ design_of_sites <- function(design, sites, call) {
   design$matrix[sites, , drop = FALSE]
 }
 
-# prior standard deviations of effects: those of the covariates on the first parameter that varies, and so on
+# prior standard deviations of effects: the covariates' effects on the first parameter that varies, and so on
 effect_scales <- function(sd, design, scale) {
   if (ncol(design) == 0L) return(numeric())
   if (!is.null(sd)) return(rep(as.double(sd), ncol(design) * length(scale)))
@@ -393,13 +393,13 @@ variance_between <- function(at, se) {
   excess / (sum(weight) - sum(weight^2) / sum(weight))
 }
 
-# What a release tells of parameters, about, where with the prior it tells `told`. Some of that is left: it was found by few draws.
+# What a release alone says about parameters, roughly, where with the prior it says `told`. Some of that is left: it was found by few draws.
 without_prior <- function(told, prior_at, prior_precision, least = 0.35) {
   precision <- pmax(told$precision - prior_precision, least * told$precision)
   list(at = prior_at + (told$at - prior_at) * told$precision / precision, precision = precision)
 }
 
-# What the model's prior tells of the means, about, in coordinates: where they are, and a precision.
+# What the model's prior says about the means, roughly, in coordinates: where they are, and a precision.
 prior_of_means <- function(bound, places) {
   if (length(places) == 0L) return(list(numeric(), numeric()))
   theta <- .Call(ffi_model_prior, bound$spec, new_stream(c(1, 3)), 1000L)$theta[places, , drop = FALSE]
@@ -407,7 +407,7 @@ prior_of_means <- function(bound, places) {
 }
 
 # Do noise and few records leave standard deviations less certain than records without noise would, so that the totals follow from the parameters rather
-# than the parameters from the totals? 0: no; as in src/pool/pool_nuts.h 1: those of the response do, 2: all.
+# than the parameters from the totals? 0: no; as in src/pool/pool_nuts.h 1: the response's standard deviations do, 2: all.
 innovations_of <- function(site, se, coordinates, bound) {
   n <- site$fields$n
   if ("exact" %in% site$kernel || !is.null(site$size_prior) || n <= nrow(bound$columns)) return(0L)
@@ -484,7 +484,7 @@ spread_scales <- function(bound, parameters) {
 # Regressions whose default scales follow from the bounds, whatever the model's prior
 has_default_scales <- function(bound) bound$spec$name %in% c("lm", "glm", "categories")
 
-# The default prior standard deviations of the coordinates of coefficients, by the parameters' names; of gaps between thresholds those of their logarithms.
+# The default prior standard deviations of the coordinates of coefficients, by the parameters' names; for gaps between thresholds, of their logarithms.
 default_coefficient_scales <- function(bound) {
   if (bound$spec$name == "lm") return(stats::setNames(default_sigma(bound$columns) * default_scales(bound$design), coefficient_names(bound$design)))
   scale <- family_scales(bound$model, bound$design)

@@ -161,7 +161,7 @@ site_variables <- function(variables, site) paste0(sub("]$", "", variables), ife
 # NA: latent
 site_sizes <- function(releases) vapply(releases, function(r) as.double(r$n %||% NA_real_), 0)
 
-# The columns of a record where they are those of the complete-data statistic: their
+# The columns of a record where they are also the columns of the complete-data statistic: their
 # centres and roles; else NULL. A rider keeps its values, and the free columns' shape that goes with
 # them; fixed columns are those that the free ones are normal given.
 surrogate_design <- function(bound) UseMethod("surrogate_design")
@@ -212,7 +212,7 @@ without_size <- function(release, n) {
   release
 }
 
-# ---- what C told of a chain, for acceptance() ----------------------------------------------
+# ---- what C reported on a chain, for acceptance()---------------------------------------------
 
 share_accepted <- function(told, kind) share_of(told[[paste0(kind, "_accepted")]], told[[paste0(kind, "_made")]])
 
@@ -223,7 +223,7 @@ hamiltonian_row <- function(told) {
   data.frame(mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions, divergent = told$divergent, deepest = told$deepest)
 }
 
-# beside it the share of accepted steps of an unknown n
+# with the share of accepted steps of an unknown n
 with_records <- function(row, fit, told) {
   if (is.null(fit$problem$prior_n)) row else cbind(row, records = told$size_accepted / told$size_made)
 }

@@ -18,7 +18,7 @@ plugin_names <- function(kind) {
   sub(prefix, "", ls(topenv(), pattern = paste0("^", prefix)), fixed = TRUE)
 }
 
-# stands for any plug-in of its class
+# represents any plug-in of its class
 stand_in <- function(kind, name) structure(list(), class = paste0(kind, "_", name))
 
 #' Supported combinations of models, statistics, mechanisms and methods
@@ -59,7 +59,7 @@ supported <- function(model = NULL, statistic = NULL) {
   structure(out, class = c("supported", "data.frame"))
 }
 
-# the names asked for: all, some, or that of an object
+# the names asked for: all, some, or the name of an object
 chosen_names <- function(x, kind, name, call = caller_env()) {
   all <- plugin_names(kind)
   if (is.null(x)) return(all)

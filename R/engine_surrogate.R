@@ -1,6 +1,6 @@
 # Surrogate transitions of method "augment": see src/records/shape_hmc.c.
 
-# With so few unknown parameters non-centred moves cost less for an effective draw, unless the noise is small beside the
+# With so few unknown parameters non-centred moves cost less for an effective draw, unless the noise is small relative to the
 # sampling variation: below the first of these, or the second where all coordinates of the totals are unknown
 # (bench/dimension.R: Ju et al. at epsilon 10 and 100; bench/defaults.R); unless the release binds a mean to
 # its standard deviation (R/engine_totals_bend.R); or tells means by
@@ -8,7 +8,7 @@
 few_parameters <- 6L
 small_noise <- c(0.1, 0.3)
 
-# Coefficients of factors alone move without their responses where noise is larger than that beside the sampling variation, and
+# Coefficients of factors alone move without their responses where noise is larger than that relative to the sampling variation, and
 # where the response is binary: latent variables, or tables of counts, do better.
 large_noise <- 2
 
@@ -40,7 +40,7 @@ surrogate_serves <- function(part, bound, design) {
   statistic$kind == "totals" && smooth && !is.null(monomial_degrees(statistic))
 }
 
-# What the C code needs, an empty list where there are no such transitions. Without free columns it is that of a response's
+# What the C code needs, an empty list where there are no such transitions. Without free columns the list describes a response's
 # coefficients alone. `n`: the number of records, or about that where it is unknown; `layout` places the components (see layout_parts()).
 surrogate_fields <- function(bound, parts, n, unknown, layout) {
   design <- surrogate_columns(bound, parts, n, unknown)
@@ -115,7 +115,7 @@ response_design <- function(bound) {
   data.frame(name = names, centre = bound$terms$fields$centre, role = rep(c("free", "fixed"), c(1L, length(names) - 1L)))
 }
 
-# As normal_terms(), of a statistic with products and powers: each component with the response is a multiple of its total, or of that of its product with one
+# As normal_terms(), of a statistic with products and powers: each component with the response is a multiple of its total, or of the total of its product with one
 # of the columns. Those without it do not change when the response alone moves. NULL where there is no such column.
 product_terms <- function(part, bound) {
   statistic <- part$statistic

@@ -3,7 +3,7 @@
 # as in src/totals/mean_sd_ridge.h
 bend_knots <- 64L
 
-# The band is narrow where along its likely part the mean varies by so many of its standard deviations given that of the records.
+# The band is narrow where along its likely part the mean varies by so many of its standard deviations given the records' standard deviation.
 narrow_band <- 4
 
 # For each free column the first knot, the distance between knots, then values and slopes at them; empty where no column
@@ -34,7 +34,7 @@ recalled_bend <- function(...) {
   bend
 }
 
-# of one column, whose total and that of its squares have the coefficients `told` in each component, a row each; NULL where there is none
+# of one column, whose total and total of squares have the coefficients `told` in each component, a row each; NULL where there is none
 column_bend <- function(told, value, variance, lower, upper, n, clamped) {
   if (!is.finite(upper - lower) || upper <= lower) return(NULL)
   out <- if (clamped) 0 else 1e3 * (upper - lower) # no record gets there
@@ -56,7 +56,7 @@ column_bend <- function(told, value, variance, lower, upper, n, clamped) {
   }
   at <- misfit(mean, x)
   if (!all(is.finite(c(mean, at$energy)))) return(NULL)
-  likely <- at$energy - min(at$energy) < 3 # a sum may lose the 3 beside an energy that is large
+  likely <- at$energy - min(at$energy) < 3 # added to a large energy, the 3 may be lost to rounding
   width <- stats::median(1 / sqrt(at$precision[likely]))
   if (diff(range(mean[likely])) < narrow_band * width) return(NULL)
   c(x[1L], x[2L] - x[1L], mean, stats::splinefun(x, mean, method = "natural")(x, deriv = 1L))

@@ -1,4 +1,4 @@
-# What a call of sample_posterior() is expected to take, all told, before it runs: start and checks, the iterations, the fit without clamping that is compared with
+# What a call of sample_posterior() is expected to take, in all, before it runs: start and checks, the iterations, the fit without clamping that is compared with
 # it (fit_clamping.R), and a second run where the first is expected to fall short (fit_longer.R). In seconds of the machine that was measured, as costs are
 # (engine_cost.R). Cost: binds the model once more, some hundredths of a second.
 

@@ -5,7 +5,7 @@
 # that nothing is computed twice.
 
 # Beyond these a fit is warned of, and marked in its print (Vehtari et al. 2021): with
-# 400 effective draws the error of a mean is a twentieth of the sd, and that of an
+# 400 effective draws the error of a mean is a twentieth of the sd, and the error of an
 # interval's end about an eighth of it.
 highest_r_hat <- 1.01
 fewest_effective <- 400
@@ -29,7 +29,7 @@ tell_troubles <- function(fit, call) {
 }
 
 # For functions that report intervals. A fit is known by its draws, so that copies
-# are one fit, and one that is read from a file in another session is told again.
+# are one fit, and one that is read from a file in another session is reported again.
 remind_troubles <- function(fit, call = caller_env()) {
   if (session$quiet || length(fit$troubles) == 0L) return(invisible())
   key <- rlang::hash(list(fit$draws, fit$troubles))
@@ -137,7 +137,7 @@ start_advice <- function(fit, rhat) {
   sprintf("Chains start at draws from the prior, which is over 100 times as wide as the range of a chain (%s): supply starting values (`init`).", worst)
 }
 
-# Methods that serve too, what they are expected to cost, and what they cost in exactness.
+# Other methods that can fit the release, what they are expected to cost, and what they cost in exactness.
 other_methods <- function(fit) {
   if (is_pooled(fit)) return(NULL)
   able <- setdiff(able_methods(fit$release, fit$bound, list()), fit$method)
@@ -161,7 +161,7 @@ other_methods <- function(fit) {
 # that is right. Stan's rule, any divergence, warns of all of these. Where a table is imputed, a trajectory only counts if the short one
 # that follows it diverged as well (src/table/theta_nuts.c): of five right fits of "cumulative" with 0.013 to 0.09 the other way, none had one.
 #
-# Method "augment" has trajectories along an approximation of the posterior, as proposals beside sweeps and moves that need none.
+# Method "augment" has trajectories along an approximation of the posterior, as proposals alongside sweeps and moves that need none.
 # One that diverged there says nothing of the posterior: with one in 14, posteriors were those of moves without trajectories.
 most_unreached <- 0.3 * 0.025
 
@@ -217,7 +217,7 @@ bounds_trouble <- function(fit) {
 
 # ---- the number of records ---------------------------------------------------------------
 
-# More than such a share of the draws at the fewest records that a method takes: fewer are likely, too.
+# More than such a share of the draws at the fewest records that a method takes: fewer are likely as well.
 likely_fewer <- 0.005
 
 # Numbers of records that are not known, by their names among the draws: how many a method assumes at least, where the prior allows fewer.

@@ -98,7 +98,7 @@ weights_line <- function(told) {
 # log hazard ratios are coefficients of a model without a response
 has_coefficients <- function(bound) !is.null(response_of(bound)) || inherits(bound, "bound_survival") && length(bound$coefficients) > 0L
 
-# the variables of a fit that are coefficients, those of its sites with them; NULL where there are none
+# the variables of a fit that are coefficients, including its sites' coefficients; NULL where there are none
 coefficient_terms <- function(fit) {
   if (!has_coefficients(fit$bound)) return(NULL)
   names <- posterior::variables(fit$draws)

@@ -89,7 +89,7 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
   integrate(fit, draws, seed, environment())
 }
 
-# One total that is summed or integrated out; NULL: it does not serve.
+# One total that is summed or integrated out; NULL: it is not of that kind.
 exact_evidence <- function(fit, call) {
   bound <- fit$bound
   known <- !is.null(fit$release$n)
@@ -183,7 +183,7 @@ rate_evidence <- function(fit, call = caller_env()) {
 #' @export
 bayes_factor <- function(fit1, fit2, ..., draws = 10000, seed = NULL) {
   check_given()
-  # of two log evidences as plain numbers too; brms uses this generic
+  # also of two log evidences as plain numbers: brms uses this generic
   plain <- is.numeric(fit1) && is.numeric(fit2) && !is.object(fit1) && isNamespaceLoaded("bridgesampling")
   if (plain || is_theirs(fit1, "bridgesampling", "bayes_factor")) return(call_theirs("bridgesampling", "bayes_factor"))
   check_no_dots(...)

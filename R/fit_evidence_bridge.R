@@ -4,7 +4,7 @@
 # `draws`: iterations x chains x coordinates, without constraint. `log_density` takes a matrix with a point a row. The first half of every chain
 # fits the mixture g; of the second half and draws of g the iteration's fixed point is
 #   r = mean_g[p / (s1 p + s2 r g)] / mean_p[g / (s1 p + s2 r g)],
-# s1 and s2 the shares of effective draws. `error` is the relative one (Fruehwirth-Schnatter 2004), that of the logarithm. Draws of g are
+# s1 and s2 the shares of effective draws. `error` is the relative error (Fruehwirth-Schnatter 2004), which is the error of the logarithm. Draws of g are
 # independent, so that the better g fits, the less slow chains matter; their error is that of what g leaves out.
 bridge_mixture <- function(draws, log_density) {
   half <- floor(dim(draws)[1L] / 2)

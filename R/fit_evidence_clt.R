@@ -11,7 +11,7 @@ clt_evidence <- function(fit, draws, seed, call) {
   unknown <- fit$bound$unknown
   log_density <- function(q) clt_log_density(problem, fit$bound$spec, at, unknown, q)
   bridged <- with_seed(seed, bridge_mixture(clt_places(fit, draws), log_density))
-  # of discrete noise, whose masses are taken for those of the density
+  # also for discrete noise, whose masses are taken to be the density's
   kernel <- sum(ifelse(absolute, log(2 * problem$scale), log(problem$scale) + log(2 * pi) / 2))
   value <- bridged$value + log_prior_constant(fit$bound$spec) + log_noise_constant(fit$release, call) + kernel
   new_evidence(value, bridged$error, join_notes("approximate: a normal approximation to the statistic's distribution (method \"clt\")", bridged$note))

@@ -1,5 +1,5 @@
 # Chains whose length the user left to us, and that fell short: once more, longer. Few runs need that, and how many iterations a run needs
-# is hardly known before it. The draws are those of a call with this `iter` and `thin`. They depend on the seed alone, since what chains are expected to
+# is hardly known before it. The draws are what a call would make with this `iter` and `thin`. They depend on the seed alone, since what chains are expected to
 # cost decides, not the seconds that they took.
 
 # A second run makes at most so many times the iterations, and is expected to take at most so many seconds.
@@ -10,7 +10,7 @@ longest_again <- 45
 # depend on the machine: there chains are not run again.
 longer_if_short <- function(fit, again) {
   if (length(fit$chains) < fit$run$chains || calls_r_functions(fit)) return(fit)
-  found <- tryCatch(mixing_diagnostics(fit), error = function(e) NULL) # later told by with_troubles()
+  found <- tryCatch(mixing_diagnostics(fit), error = function(e) NULL) # later reported by with_troubles()
   if (is.null(found)) return(fit)
   times <- times_longer(found$rhat, found$ess)
   if (times == 1) return(fit)

@@ -187,7 +187,7 @@ plot_areas <- function(draws, level, panels = integer(), ...) {
     theme_of_rows()
 }
 
-# A row for each variable: on one scale, or else each on its own, or those of a panel on one.
+# A row for each variable: on one scale, or else each on its own, or the variables of a panel on one.
 rows_of_variables <- function(row, variable, lower, upper, panels = integer(), above = 0.6) {
   y <- function(below, above) {
     ggplot2::scale_y_continuous(breaks = row, labels = row_labels(variable), minor_breaks = NULL, expand = ggplot2::expansion(add = c(below, above)))
@@ -231,7 +231,7 @@ plot_pairs <- function(draws, most = 1000L) {
   }
   thin <- round(seq(1, nrow(values), length.out = min(nrow(values), most)))
   points <- each(function(i, j) panel(i, j, x = values[thin, j], y = values[thin, i]), `>`)
-  # a density fills the height of its panel, whose y axis is that of the row
+  # a density fills the height of its panel, whose y axis is the row's
   curves <- each(function(i, j) {
     d <- stats::density(values[, i])
     ends <- range(values[, i])

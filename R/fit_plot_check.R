@@ -75,7 +75,7 @@ check_one <- function(fit, draws, level, seed, call) {
   }
   check_simulated_size(draws, "draws", fit, call)
   release <- uncounted(fit$release)
-  # with the noise of the release: that of a group has the sensitivity of all groups' numbers
+  # with the noise of the release: the noise of a group has the sensitivity of all groups' numbers
   parts <- lapply(release_parts(release), function(p) replace(p, "statistic", list(as_simulated(p$statistic))))
   again <- with_seed(seed, of_simulated(fit, draws, function(data, sizes) do.call(rbind, lapply(parts, replicates_of, data, sizes, call))))
   again <- do.call(cbind, again)

@@ -176,7 +176,7 @@ predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = N
       predict_in_groups(object, newdata, average, allow_new_levels, sites, ..., call = call)
     } else {
       of_site <- site_fit(object, site, sites)
-      # of the draws that were made, not of those of a new site, which differ each time
+      # of the draws that were made, not of the draws for a new site, which differ each time
       remind_troubles(if (object$pool == "none") of_site else object, call)
       without_troubles(stats::predict(of_site, newdata, ...))
     }

@@ -215,7 +215,7 @@ size_of_draw <- function(fit, draw) if (has_drawn_size(fit, t(draw))) draw[["n"]
 
 has_drawn_size <- function(fit, draws) "n" %in% setdiff(colnames(draws), fit$bound$parameters)
 
-# new responses beside public covariates
+# new responses given public covariates
 simulate_responses <- function(fit, nsim) {
   public <- fit$bound$model$covariates$public
   response <- fit$bound$columns$variable[1L]

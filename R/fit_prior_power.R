@@ -25,7 +25,7 @@ prior_decides <- function(fit) {
   if (isTRUE(fit$bound$dependent)) without_cells(found) else found
 }
 
-# Cells of many factors have a distribution together: that few records tell of each is no news.
+# Cells of many factors have a distribution together: that few records inform each is no news.
 without_cells <- function(found) {
   kept <- function(names) names[!is_of_cells(names)]
   structure(kept(as.character(found)), together = kept(as.character(attr(found, "together"))))

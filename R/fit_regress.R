@@ -151,7 +151,7 @@ regression_draws <- function(joint, variables) {
   structure(cbind(values, 1 - residual / total), dimnames = list(NULL, c(names, "R2")))
 }
 
-# the chains of the fit, with an unknown number of records beside
+# the chains of the fit, with the number of records where it is unknown
 draws_like <- function(fit, values) {
   size <- dim(fit$draws)
   if (!is.null(fit$problem$prior_n)) values <- cbind(values, n = parameter_matrix(fit)[, "n"])

@@ -1,4 +1,4 @@
-# The draws of one site, from those of a pool.
+# The draws of one site, taken from the draws of a pool.
 
 check_site <- function(fit, site, call = caller_env()) check_names_of(site, "site", "sites of the fit", names(fit$release), call)
 

@@ -95,7 +95,7 @@ survival_curves <- function(fit, call) {
        ends = if (parametric && !has_process(bound$model$distribution)) Inf else breaks[length(breaks)])
 }
 
-# hazards by interval are those of the intervals that begin then
+# hazards by interval belong to the intervals that begin then
 default_times <- function(measure, curves) {
   last <- length(curves$breaks)
   switch(measure, survival = curves$breaks[-1L], hazard = if (curves$by_interval) curves$breaks[-last] else curves$breaks[-1L],
@@ -221,7 +221,7 @@ weibull_curve <- function(size, shape, breaks) {
   }
 }
 
-# `hazard`: draws x intervals, per unit of time; `discrete`: what is told of it is the probability of an event, of each interval
+# `hazard`: draws x intervals, per unit of time; `discrete`: the hazard is known as the probability of an event in each interval
 piecewise_curve <- function(hazard, breaks, discrete = FALSE) {
   intervals <- ncol(hazard)
   growth <- sweep(hazard, 2L, diff(breaks), `*`)

@@ -294,7 +294,7 @@ odds_ratios <- function(p, levels) {
   matrix(out, nrow(p), dimnames = list(NULL, names))
 }
 
-# One for each combination of levels, that of the variables which are not at their first level: differences along each of these.
+# One for each combination of levels: the coefficient of the variables that are not at their first level, with differences along each of these.
 loglinear_coefficients <- function(p, levels) {
   codes <- all_codes(lengths(levels))
   contrast <- 1

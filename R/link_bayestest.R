@@ -108,7 +108,7 @@ info_of_model <- function(x, ...) {
   info
 }
 
-# Functions of bayestestR see the draws that get_parameters() gives; further arguments are theirs, by position too.
+# Functions of bayestestR see the draws that get_parameters() gives; further arguments are theirs, also by position.
 described <- function(name) {
   function(x, ..., component = "conditional", parameters = NULL) {
     draws <- if (inherits(x, "noiseaware_contrast")) as.data.frame(plain_matrix(x$draws)) else get_parameters.noiseaware_fit(x, component, parameters)

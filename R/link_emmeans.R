@@ -33,7 +33,7 @@ emm_basis.noiseaware_fit <- function(object, trms, xlev, grid, ...) {
        post.beta = structure(draws, n.chains = posterior::nchains(object$draws)))
 }
 
-# Of ordered levels the linear predictor, which has no intercept.
+# For ordered levels this is the linear predictor, which has no intercept.
 emm_basis_categories <- function(object, grid) {
   if (!is_ordered_family(object$bound$model)) {
     stop_classed("method", c("emmeans needs a single linear predictor, but {.val categorical} has one for each level except the first.",

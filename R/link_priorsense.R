@@ -51,7 +51,7 @@ rate_log_lik <- function(fit) {
   rate_log_likelihood(site$fields, bound$spec$name, u, NULL, about)(u)
 }
 
-# Of each draw, in natural values: powers of a density depend on the coordinates. Of partially pooled sites that of their mean.
+# Of each draw, in natural values: powers of a density depend on the coordinates. For partially pooled sites: the density of their mean.
 prior_log_density <- function(fit) {
   bound <- fit$bound
   theta <- draws_theta(bound, own_parameters(fit))

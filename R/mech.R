@@ -35,7 +35,7 @@ check_noisy <- function(mechanism, statistic, value, call = caller_env()) UseMet
 #' @export
 check_noisy.default <- function(mechanism, statistic, value, call = caller_env()) invisible()
 
-# one scale, or those of the components where they differ
+# one scale, or the components' scales where they differ
 format_scales <- function(scale) shorten_list(format_number(if (all(scale == scale[1L])) scale[[1L]] else scale), 4L)
 
 # given scales, one or one a component, in the statistic's order

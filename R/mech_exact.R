@@ -68,7 +68,7 @@ check_pair.mech_exact <- function(statistic, mechanism, call) {
   stop_classed("mechanism", c("{.fn mech_exact} is for totals and counts.", x = "The statistic is {describe_statistic(statistic)}."), call = call)
 }
 
-# They go beside noisy numbers, and are no noise.
+# They go with noisy numbers, and are no noise.
 #' @export
 mechanism_takes.mech_exact <- function(mechanism, statistic, kinds) FALSE
 

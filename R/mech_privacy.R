@@ -83,5 +83,5 @@ zcdp_epsilon <- function(rho, delta) {
   max(0, stats::optimize(epsilon, best + c(-6, 6), tol = 1e-10)$objective)
 }
 
-# optimize() takes -Inf for a maximum, and Inf with a warning
+# optimize() mistakes -Inf for a maximum, and accepts Inf with a warning
 within_doubles <- function(x) max(min(x, .Machine$double.xmax), -.Machine$double.xmax)

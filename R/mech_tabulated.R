@@ -295,7 +295,7 @@ noise_points.mech_tabulated <- function(mechanism) {
 
 # ---- what a mechanism must answer ------------------------------------------------------------------------
 
-# The scale of a release is the spread of the noise: methods take it for the size of the noise.
+# The scale of a release is the spread of the noise: methods treat it as the size of the noise.
 #' @export
 mechanism_scale.mech_tabulated <- function(mechanism, statistic, call = caller_env(), unit = 0, neighbours = "replace") {
   expand_scale(mechanism$scale * noise_table(mechanism)$spread, statistic, "scale", call)
@@ -326,7 +326,7 @@ format.mech_tabulated <- function(x, ...) {
           if (any(x$scale != 1)) paste0(", scale ", format_scales(x$scale)) else "")
 }
 
-# Of noise in units of its scale, which surrogate transitions take for normal. The search for a start goes by noise in the middle of its pieces, and by the
+# For noise in units of its scale, which surrogate transitions treat as normal. The search for a start goes by noise in the middle of its pieces, and by the
 # range of a record.
 #' @export
 augment_part.mech_tabulated <- function(part, bound, n) {

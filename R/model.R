@@ -52,7 +52,7 @@ bind_public <- function(model, public, call) {
   bound
 }
 
-# While `code` runs, such as a replicate of a calibration, `bound` stands for what bind_model() would make of the same
+# While `code` runs, such as a replicate of a calibration, `bound` replaces what bind_model() would make of the same
 # model and statistic.
 with_binding <- function(bound, model, statistic, code) {
   before <- session$binding
@@ -251,7 +251,7 @@ check_describes_records <- function(bound, call) {
 weighted_model <- function(model, columns, call) {
   if (!inherits(model, "model_mvnormal")) refuse_weighted(model, call)
   if (!inherits(model$covariates$cov, "prior_niw") || !is.null(model$covariates$cov$scale)) return(model)
-  # in a stratum weights hardly differ, and residuals are small beside the bounds: the usual prior would add to the design variance
+  # in a stratum weights hardly differ, and residuals are small relative to the bounds: the usual prior would add to the design variance
   at <- match(model$variables %||% columns$name, columns$name)
   model$covariates$cov$scale <- diag(2 * ((columns$upper - columns$lower)[at] / 20)^2, length(at))
   model

@@ -1,7 +1,7 @@
 # The distribution of covariates, a part of several models: src/model/covariates_normal.c. A model has the elements `covariates` (see split_covariates()) and
 # `levels`, a prior_dirichlet().
 
-# list(mean =, cov =), each fixed() or prior_niw(); `lone` beside, where some have a distribution of their own
+# list(mean =, cov =), each fixed() or prior_niw(); and `lone` where some have a distribution of their own
 split_covariates <- function(covariates, name = "covariates", call = caller_env()) {
   if (name == "covariates") check_named(covariates, name, call)
   if (is.list(covariates) && !is.object(covariates)) {
@@ -47,9 +47,9 @@ split_normal <- function(covariates, name, call) {
   covariates[c("mean", "cov")]
 }
 
-# Columns of the design, and of the moments in C: those of a record, but that
+# Columns of the design, and of the moments in C: the columns of a record, but that
 # the codes of a factor become dummies. `column` is the record's column, `code`
-# what a dummy stands for in a column of codes, `centre` what is subtracted.
+# what a dummy represents in a column of codes, `centre` what is subtracted.
 design_columns <- function(columns, levels) {
   do.call(rbind, lapply(seq_len(nrow(columns)), function(j) {
     one <- columns[j, c("name", "lower", "upper", "variable", "level")]
@@ -66,7 +66,7 @@ design_fields <- function(design) {
   list(centre = as.double(design$centre), column = as.double(design$column), code = as.double(design$code))
 }
 
-# The formula taken apart, see model_terms(): its variables are all those of the release.
+# The formula taken apart, see model_terms(): its variables are all the variables of the release.
 regression_terms <- function(formula, columns, call, constants = character()) {
   said <- if (!is.null(formula)) text_formula(formula)
   if (length(said) < 3L) {

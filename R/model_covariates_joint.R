@@ -2,7 +2,7 @@
 # is "dependent", "independent", or NULL: dependent if that is possible, see settle_factors(); otherwise independent, and the print says so.
 
 # The effects' precision in units of the residual variance of the numbers: a standard deviation of 5. The logarithm of the concentration is normal about
-# that of the number of cells, with this standard deviation.
+# the logarithm of the number of cells, with this standard deviation.
 effect_kappa <- 0.04
 concentration_sd <- 1.5
 

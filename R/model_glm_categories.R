@@ -3,7 +3,7 @@
 #' @export
 clt_statistics.model_categories <- function(model) character()
 
-# The design as C has it begins with the dummies of the response; that of R with one row that stands for them.
+# The design as C has it begins with the dummies of the response; the design in R begins with one row that represents them.
 #' @export
 bind_columns.model_categories <- function(model, columns, levels, formula, call) {
   said <- regression_terms(model$formula %||% formula, columns, call, names(model$covariates$constants))
@@ -37,7 +37,7 @@ bind_columns.model_categories <- function(model, columns, levels, formula, call)
   structure(bound, class = c("bound_categories", "bound_regression", "noiseaware_bound"))
 }
 
-# Fields of terms with all dummies of the response, `response`, in the place of the one row that stands for them.
+# Fields of terms with all dummies of the response, `response`, in the place of the one row that represents them.
 behind_levels <- function(fields, response) {
   if (is.null(fields)) return(NULL)
   ahead <- nrow(response) - 1L

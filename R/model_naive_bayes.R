@@ -126,7 +126,7 @@ prior_rows <- function(prior, classes, levels, name, call) {
   list(weights = do.call(rbind, unname(weights)))
 }
 
-# one row stands for every class
+# one row applies to every class
 known_rows <- function(value, count, size, name, call) {
   must <- if (count == 1L) paste(size, "probabilities") else paste("a", count, "x", size, "matrix of probabilities, a row for each class")
   if (is.list(value)) stop_argument(name, must, "fixed to a list", "prior", call)

@@ -51,7 +51,7 @@ independent_coefficients <- function(prior, columns, centring, scale, call, midd
   list(mean = solve_triangular(rows, mean, centring), sd = expand_named(prior$sd, scale, "sd", names, call), rows = rows)
 }
 
-# of rows that are those of a centring's matrix, or of the identity
+# for rows of a centring's matrix, or of the identity
 solve_triangular <- function(rows, x, centring) {
   order <- centring$order %||% seq_along(x)
   x[order] <- backsolve(rows[order, order, drop = FALSE], x[order])

@@ -252,7 +252,7 @@ part_names <- function(part, levels) {
   if (length(part$parents) == 0L) children else paste0(children, "|", cell_names(codes, levels[part$parents]))
 }
 
-# Codes of a part's cells, row by row: those of its parents, the last the fastest, then of its children.
+# Codes of a part's cells, row by row: codes of its parents, the last the fastest, then of its children.
 part_codes <- function(part, size) {
   children <- part$codes %||% all_codes(size[part$children])
   if (length(part$parents) == 0L) return(children)

@@ -116,7 +116,7 @@ NULL
 
 new_prior <- function(..., class) structure(list(...), class = c(class, "noiseaware_prior"))
 
-# a number or a vector; a matrix where one may stand for a covariance or a precision
+# a number or a vector; a matrix where one may be given as a covariance or a precision
 check_prior_numbers <- function(x, name, positive = FALSE, null = FALSE, matrix = FALSE, call = caller_env()) {
   if (null && is.null(x)) return(NULL)
   if (matrix && is.matrix(x)) {

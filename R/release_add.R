@@ -74,7 +74,7 @@ join_releases <- function(first, second, names, call = caller_env()) {
                               x = "The first has {first$n}, the second {second$n}."), call = call)
   }
   releases <- name_releases(list(uncounted(first), uncounted(second)), names, call)
-  # parts of different origin: what their noise is, is told by its scale alone
+  # parts of different origin: their noise is described by its scale alone
   origin <- unique(vapply(releases, `[[`, "", "noise"))
   if (length(origin) > 1L) releases <- lapply(releases, with_plain_noise)
   all_of <- function(field) unlist(lapply(releases, `[[`, field))

@@ -318,7 +318,7 @@ published_mechanism <- function(mechanism, statistic, at) {
   mechanism
 }
 
-# one vector of those of the parts
+# one vector from the vectors of the parts
 join_values <- function(value, parts, n, call = caller_env()) {
   wanted <- vapply(parts, `[[`, "", "name")
   if (length(value) != length(wanted) || !setequal(names(value), wanted)) {
@@ -379,7 +379,7 @@ check_component_names <- function(names, components, name, call) {
 }
 
 # What a user has of one statistic, as a vector: where a statistic knows what the
-# dimensions of an array or other names stand for, with its components as names.
+# dimensions of an array or other names mean, with its components as names.
 named_value <- function(statistic, value, n, call = caller_env(), name = "value") UseMethod("named_value")
 
 #' @export

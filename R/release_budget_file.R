@@ -124,7 +124,7 @@ has_limit_values <- function(given) {
     checkmate::test_choice(given$composition, c("concentrated", "basic"), null.ok = TRUE) && checkmate::test_choice(given$neighbours, names(neighbours_text))
 }
 
-# A line that was cut short may stand for something that was
+# A line that was cut short may record something that was
 # published, so it is not passed over.
 ledger_lines <- function(file, call) {
   bytes <- if (file.exists(file)) read_bytes(file, file.size(file))

@@ -61,7 +61,7 @@ units_trouble <- function(release) {
     i = "Use rescale = FALSE in the statistic for totals in the variables' units.")))
 }
 
-# Of each variable of which total and square are told well: how much likelier its mean and standard deviation are if the numbers are in its
+# For each variable whose total and square are known well: how much likelier its mean and standard deviation are if the numbers are in its
 # own units, as a logarithm.
 units_ratio <- function(part, n) {
   statistic <- part$statistic

@@ -72,7 +72,7 @@ exact_scale <- function(mechanism, statistic, unit, neighbours = "replace", call
   list(numerator = numerator, denominator = rep_len(2^bits, length(numerator)), scale = numerator / 2^bits * unit)
 }
 
-# Where their number is confidential, the unit is that of the most records that a data frame can have.
+# Where their number is confidential, the unit is for the most records that a data frame can have.
 most_records <- 2^31
 
 # How the numbers of a part are rounded, and the noise that is added. `records`: how many are summed, n where that is public.

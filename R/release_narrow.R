@@ -108,7 +108,7 @@ narrow_sites <- function(releases, model, call = caller_env()) {
   releases
 }
 
-# A part of a release with the components of those variables, NULL if there are none. The noise keeps its scale: that of
+# A part of a release with the components of those variables, NULL if there are none. The noise keeps its scale: the scale that follows from
 # a budget would be another for fewer components.
 narrow_part <- function(part, variables) {
   separable <- part$mechanism$kernel %in% c("absolute", "squared", "exact", "published")

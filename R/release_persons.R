@@ -33,7 +33,7 @@ chosen_records <- function(person, most, uniform) {
 #' @export
 limit_contributions.data.frame <- function(data, statistic, neighbours, uniform, call = caller_env()) {
   person <- person_column(data, attr(neighbours, "person"), call)
-  # records that are not used are checked, too: errors do not depend on chance
+  # records that are not used are also checked: errors do not depend on chance
   for (s in if (is_several(statistic)) statistic else list(statistic)) statistic_records(s, data, call, empty = TRUE)
   data[chosen_records(person, contributions_of(neighbours), uniform), , drop = FALSE]
 }

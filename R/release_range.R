@@ -39,7 +39,7 @@ check_few_enough <- function(release, call = caller_env()) {
   }
 }
 
-# Squares whose total does not go with that of their variable, unless the noise were that far out: within [l, u] a record has
+# Squares whose total does not go with the total of their variable, unless the noise were that far out: within [l, u] a record has
 # x^2 <= (l + u) x - l u, and n records have a total of squares of at least the square of their total over n. Not where the total is `odd` itself.
 impossible_squares <- function(release, odd) {
   n <- release$n
@@ -76,7 +76,7 @@ larger_margins <- function(part, ends, sd, n) {
   which(margin %in% which(off))
 }
 
-# Totals of one number that are, up to noise that is small beside their range, those
+# Totals of one number that are, up to noise that is small relative to their range, those
 # of records all at the same bound: it clamps every record, or the units differ.
 limit_components <- function(release) {
   unlist(lapply(release_parts(release), function(part) {

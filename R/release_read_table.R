@@ -106,7 +106,7 @@ check_site_rows <- function(names, table, number, statistic, labels, wide, call)
                           i = "Components: {shorten_list(statistic$components, 12L)}."), call = call)
 }
 
-# a row for each component, from columns that are named by `number`; what else the row says stays beside them
+# a row for each component, from columns that are named by `number`; what else the row says stays with them
 component_rows <- function(row, number, call) {
   values <- vapply(number, function(column) check_table_column(row, column, "number", call), 0)
   rest <- row[rep(1L, length(values)), setdiff(names(row), c("component", "value", number)), drop = FALSE]

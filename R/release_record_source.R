@@ -84,7 +84,7 @@ readable_source <- function(data, call = caller_env()) {
   }, none = opened$none), class = "record_chunks")
 }
 
-# a partial total of what `data` stands for
+# a partial total of the records that `data` gives access to
 source_total <- function(data, statistic, mechanism, neighbours, n = NULL, call = caller_env()) UseMethod("source_total")
 
 #' @export

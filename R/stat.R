@@ -24,7 +24,7 @@ statistic_fields <- function(statistic) UseMethod("statistic_fields")
 
 # Numeric n x q matrix of a data frame's records, factors expanded with their
 # declared levels. No value is dropped or guessed; errors name variables and
-# rows, never values. `name` is that of the caller's argument: "data" of an owner or
+# rows, never values. `name` is the name of the caller's argument: "data" of an owner or
 # "newdata" of an analyst, which has the covariates alone.
 record_matrix <- function(data, columns, levels, call = caller_env(), name = "data", empty = FALSE) {
   x <- record_columns(data, columns, levels, call, name, empty)
@@ -98,7 +98,7 @@ value_size <- function(statistic, n) {
   length(statistic$components) * (if (statistic$kind == "records") n else 1)
 }
 
-# one for each of these numbers, of what is the same for those of a component
+# one value for each of these numbers, where all numbers of a component share one
 per_number <- function(x, statistic, n) {
   if (counts_answers(statistic)) rep_len(x, value_size(statistic, n)) else rep(x, each = value_size(statistic, n) / length(statistic$components))
 }

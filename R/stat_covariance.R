@@ -80,7 +80,7 @@ stat_centred <- function(formula, bounds, centre, outside, call = caller_env()) 
   outside <- check_outside(outside, variables, call = call)
   columns <- expand_columns(variables, bounds)
   pairs <- monomial_pairs(columns)
-  # names of the components stand for deviations
+  # names of the components denote deviations
   columns$name <- paste0("(", variables, ")")
   components <- c(columns$name, monomial_pairs(columns)$name)
   columns$name <- variables

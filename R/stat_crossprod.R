@@ -246,7 +246,7 @@ sensitivity.stat_crossprod <- function(statistic, norm = c("L1", "L2"), neighbou
 }
 
 # What the farthest record contributes, in modulus: every number at its farther bound. Rescaled, a
-# dummy column is 1 in modulus too; in its own units it is 1 in a record of its level only, so
+# dummy column is also 1 in modulus; in its own units it is 1 in a record of its level only, so
 # that a factor counts as one column, whose square is left out.
 farthest_products <- function(statistic) {
   columns <- statistic$columns
@@ -258,7 +258,7 @@ farthest_products <- function(statistic) {
 }
 
 # Crossproduct of (1, columns) in the variables' own units that the totals
-# stand for, n records.
+# represent, n records.
 crossprod_moments <- function(statistic, value, n) {
   q <- nrow(statistic$columns)
   moments <- matrix(NA_real_, q + 1L, q + 1L)

@@ -379,7 +379,7 @@ record_queries <- function(statistic) {
   added
 }
 
-# Largest distances between columns of queries, or largest columns, for each margin. Distances are those of its
+# Largest distances between columns of queries, or largest columns, for each margin. Distances are taken between its
 # two longest columns: exact where these are disjoint.
 margin_distances <- function(statistic, norm, replaced) {
   whole <- statistic$statistic

@@ -7,7 +7,7 @@
 # If one person takes another one's place, each has k used records or fewer: neighbours are k steps apart, in each of which a record is replaced,
 # added or removed. If all records of each are alike, the steps add up:
 #   sensitivity(replaced persons) = k max(sensitivity("replace"), sensitivity("add_remove"))
-# Numbers of records differ, so that n is confidential there, too.
+# Numbers of records differ, so that n is confidential there as well.
 #
 # Within the package such neighbours are "add_remove" with attributes: `contributions`, k; `replaced`, TRUE where a person is; and until the records
 # have been chosen `person`, the column with the persons' names.

@@ -89,7 +89,7 @@ row_length <- function(statistic) {
   min(statistic$radius, farthest)
 }
 
-# largest entry of a row, that of the intercept among them
+# largest entry of a row, the intercept's entry among them
 row_largest <- function(statistic) min(statistic$radius, max(1, number_sizes(statistic)))
 
 #' @export

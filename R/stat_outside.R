@@ -30,7 +30,7 @@ check_outside <- function(outside, variables, choices = outside_choices, call = 
   if (all(said == said[[1L]])) said[[1L]] else said
 }
 
-# A function is named by its variable, too.
+# A function is also named by its variable.
 name_outside <- function(outside, variables) {
   functions <- variables[match(names(outside), base_variables(variables))]
   derived <- !is.na(functions) & !names(outside) %in% variables

@@ -105,7 +105,7 @@ component_limits.stat_products <- function(statistic) {
 
 # A record is in one combination of the factors' levels. There a component is the monomial of its numbers, or 0 where a dummy of it is. Two records
 # differ in a component that both have by its range at most, in one that either has by its largest modulus. The numbers of all components are taken
-# to be at their worst at once, which makes it an upper bound; that of a record alone is attained.
+# to be at their worst at once, which makes it an upper bound; the bound of a record alone is attained.
 #' @export
 sensitivity.stat_products <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
   norm <- match_norm(norm)

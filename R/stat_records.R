@@ -134,7 +134,7 @@ neighbours_fault.stat_records <- function(statistic, neighbours) {
 #' @export
 component_limits.stat_records <- function(statistic) cbind(statistic$columns$lower, statistic$columns$upper)
 
-# codes are; a number may be anything between its bounds, unless it is a count beside public covariates
+# codes are; a number may be anything between its bounds, unless it is a count given public covariates
 #' @export
 integer_valued.stat_records <- function(statistic) isTRUE(statistic$whole) || all(statistic$columns$variable %in% names(statistic$levels))
 

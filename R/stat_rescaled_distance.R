@@ -6,14 +6,14 @@
 # and w is 1 - 2 x, they are all that need be looked at:
 #   2 x_i,  2 (x_i + x_j - 2 x_i x_j),  4 x_i (1 - x_i).
 # L1: their sum is a polynomial of degree 2. It is largest at a corner of some face of the cube, or inside a face where its gradient
-# is 0: all 3^q faces are tried. L2: the sum of squares. In each x_i that of a product is convex, and that of a variable with its square is at most
+# is 0: all 3^q faces are tried. L2: the sum of squares. In each x_i the square for a product is convex, and the sum for a variable and its square is at most
 # linear between its ends, 4 x^2 + 16 x^2 (1 - x)^2 <= 4 x, as (2 x - 1)^2 >= 0: it is largest at a corner of the cube. A square without its
 # variable adds at most 1, which makes that an upper bound.
 #
 # Powers of one variable. Let |v| >= |w|; with the same sign no power differs by more than 1, and with v >= -w >= 0 all
 # differences grow with v. So v = 1 and w = -t: 1 + t^k for odd k, 1 - t^k for even ones, a function of t in [0, 1].
 #
-# With many variables what all monomials of degree 1 and 2 make is a bound. Inf where nothing serves: then the sum of ranges is.
+# With many variables what all monomials of degree 1 and 2 make is a bound. Inf where nothing applies: then the sum of ranges is.
 
 most_faces <- 7L
 

@@ -1,4 +1,4 @@
-# Totals for smooth curves that add up, and for numbers and factors beside them, made by stat_crossprod(y ~ s(x, k = 10) + z + g): products of cubic B-splines
+# Totals for smooth curves that add up, and for numbers and factors with them, made by stat_crossprod(y ~ s(x, k = 10) + z + g): products of cubic B-splines
 # with equal knots, of numbers, of indicators of all levels and of y. See src/stat/smooth.c and utils_smooths.R.
 #
 # A level more than there are dummies costs no privacy: two records are in two levels, however many there are. It halves the noise of what is different

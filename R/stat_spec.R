@@ -76,7 +76,7 @@ linear_spec <- function(statistic, confidential, call) {
   utils::modifyList(of, list(size = ncol(weights), fun = function(records) fun(records) %*% weights))
 }
 
-# `confidential`: of the records themselves, not those of a model, which know of no bounds that are natural limits.
+# `confidential`: about the records themselves, not the records of a model, which know of no bounds that are natural limits.
 statistic_spec <- function(statistic, confidential = FALSE, call = caller_env()) {
   if (statistic$name == "custom") return(custom_statistic_spec(statistic, confidential, call))
   if (statistic$name == "linear") return(linear_spec(statistic, confidential, call))

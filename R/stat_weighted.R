@@ -49,7 +49,7 @@ weight_range <- function(weights, formula, bounds, call) {
   list(variable = weight, range = range)
 }
 
-# The statistic of weighted products among those of a release; NULL if there is none.
+# The statistic of weighted products among the statistics of a release; NULL if there is none.
 weighted_statistic <- function(statistic) {
   for (s in if (is_several(statistic)) statistic else list(statistic)) {
     while (!is.null(s$statistic)) s <- s$statistic

@@ -48,7 +48,7 @@ rank_replicate <- function(problem, bound) {
   list(results = rank_variables(values, truth, problem$level), method = if (is_fit) fit$method else "function")
 }
 
-# iterations x chains x variables, those of the truth only, log_eta added
+# iterations x chains x variables, only the variables of the truth, log_eta added
 ranked_draws <- function(draws, known, log_eta) {
   variables <- dimnames(draws)[[3L]]
   shared <- intersect(variables, known)

@@ -150,7 +150,7 @@ sd_of_proportion <- function(sim, estimate) {
   sqrt(inside * (1 - inside) / n + max(unlist(lapply(sim$parts, added_variance))) / n^2)
 }
 
-# Where the best fit at a value is to be expected: on the line through those of the two nearest values.
+# Where the best fit at a value is to be expected: on the line through the fits at the two nearest values.
 expected_fit <- function(search, value, centre) {
   nearest <- order(abs(search$value - value))
   if (length(nearest) == 0L) return(centre)
@@ -266,7 +266,7 @@ close_in <- function(search, accepted, rejected) {
   rejected
 }
 
-# Monte Carlo error of an end: the p-value's error over its slope at the end. The slope is approximated by that of a normal test.
+# Monte Carlo error of an end: the p-value's error over its slope at the end. The slope is approximated by the slope of a normal test.
 end_errors <- function(x, level, replicates, sides = 2) {
   alpha <- 1 - level
   z <- stats::qnorm(1 - alpha / sides)

@@ -222,7 +222,7 @@ density_trials <- function(bound, shape, call, prior, theta, records, stream) {
     },
     record_density = function() {
       if (!shape$has_density) return(no_hook)
-      # a wrong prior density would be taken for a wrong density of records
+      # a wrong prior density would look like a wrong density of records
       if (identical(density_distribution()$ok, FALSE)) return(check_result(NA, "not tried: first fix dprior"))
       walked <- if (length(bound$walks)) bound$walks else bound$unknown
       sd <- apply(theta[walked, , drop = FALSE], 1L, stats::mad)
@@ -243,7 +243,7 @@ same <- function(a, b, tolerance = 1e-8) {
 
 both <- function(a, b) if (a$ok) b else a
 
-# What the hooks curve() and prior_curve() say of records at one theta, beside log_density(), and slopes by differences
+# What the hooks curve() and prior_curve() say of records at one theta, with log_density(), and slopes by differences
 # (of fourth order) of log_density() and dprior(); NULL if there are none.
 curve_at <- function(bound, theta, x) {
   at <- .Call(ffi_model_curve, bound$spec, cbind(theta), x)

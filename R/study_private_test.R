@@ -128,8 +128,8 @@ private_test <- function(release, formula, null = NULL, alternative = c("two.sid
   structure(htest, class = c("noiseaware_htest", "htest"))
 }
 
-# A list: `title`, `model`, `null` as p_value() takes it; for a single number its `value` under the null hypothesis, named, and the `parameter`; functions that
-# compute the Bayes factor, at once (`quick_factor`) or in seconds (`factor`).
+# A list: `title`, `model`, `null` in the form that p_value() accepts; with a single number its `value` under the null hypothesis, named, and the `parameter`;
+# functions that compute the Bayes factor, at once (`quick_factor`) or in seconds (`factor`).
 read_question <- function(formula, release, null, scores, of, call) {
   if (!inherits(formula, "formula")) stop_argument("formula", "a formula such as ~ y or y ~ x", describe(formula), "formula", call)
   if (length(formula) == 3L && is_surv(formula[[2L]])) return(ask_survival(formula, release, null, call))

@@ -225,12 +225,12 @@ record_moments_at <- function(sim, theta) {
 }
 
 # The same of the totals of n records, and of noise. Numbers without known moments are the number of records, to which each adds 1. Between natural limits lie
-# the means of what records add, too: no other mean is possible, though the model may have it.
+# also the means of what records add: no other mean is possible, though the model may have it.
 total_moments_at <- function(sim, theta, n, added = matrix(0, length(sim$value), length(sim$value))) {
   .Call(ffi_total_moments, record_moments_at(sim, theta), as.double(n), sim$known_moments$index %||% seq_along(sim$value), sim$limits, added)
 }
 
-# Of a model of factors alone, what a record of each cell adds to the published numbers, and the cells' probabilities as a function of thetas: a column each.
+# For a model of factors alone: what a record of each cell adds to the published numbers, and the cells' probabilities as a function of thetas: a column each.
 known_cells <- function(sim) {
   bound <- sim$bound
   factors <- bound$levels[unique(bound$columns$variable)]

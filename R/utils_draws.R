@@ -1,6 +1,6 @@
 # Draws as matrices and arrays, and their quantiles.
 
-# variables of these names; for posterior::subset_draws() "x" stands for "x[north]" too
+# variables of these names; for posterior::subset_draws() "x" also means "x[north]"
 exactly <- function(draws, variables) posterior::as_draws_array(unclass(draws)[, , variables, drop = FALSE])
 
 # equal-tailed interval of every column: 2 x columns

@@ -332,7 +332,7 @@ one_spline <- function(side) {
   side
 }
 
-# Rows that stand for records, with the variables in the place of functions of them.
+# Rows that represent records, with the variables in the place of functions of them.
 raw_columns <- function(data) {
   for (f in functions_named(names(data))) {
     names(data)[names(data) == f$label] <- f$variable

@@ -61,7 +61,7 @@ json_formula <- function(text, refuse, smooth = FALSE) {
   formula
 }
 
-# 17 significant digits identify a double; a JSON reader takes -0 for the integer
+# 17 significant digits identify a double; a JSON reader turns -0 into the integer
 exact_text <- function(x) {
   text <- sprintf("%.17g", x)
   text[which(x == 0 & 1 / x < 0)] <- "-0.0"

@@ -42,7 +42,7 @@ log_breaks <- function(limits) {
   few_breaks(limits)
 }
 
-# colours that differ in print: as dark as they differ, with shapes and linetypes beside
+# colours that differ in print: as dark as they differ, with shapes and linetypes as well
 scale_greys <- function(count, ...) {
   ggplot2::scale_colour_manual(values = c("#000000", "#D55E00", "#0072B2", "#8C8C8C", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")[(seq_len(count) - 1) %% 8 + 1], ...)
 }
@@ -89,7 +89,7 @@ facet_variables <- function(facets = ggplot2::vars(.data$variable), count = 1L, 
 # Parts of a subtitle, in lines that a plot has room for.
 wrap_parts <- function(parts) paste(strwrap(paste(parts, collapse = "; "), 75L), collapse = "\n")
 
-# Names beside rows, where a line has room for more.
+# Names next to rows, where a line has room for more.
 row_labels <- function(names) vapply(short_intervals(names), break_name, "", most = 40L, USE.NAMES = FALSE)
 
 # Breaks before "|" and after ":", "," and "=", where a line would have more than `most` characters; never within an interval.
@@ -103,7 +103,7 @@ break_name <- function(name, most = 18L) {
 }
 
 # Names of the variables that are one less a later one, as the probability of "no" is
-# beside that of "yes": a panel of its own would show the same mirrored. `values` is a
+# next to the probability of "yes": a panel of its own would show the same mirrored. `values` is a
 # matrix, draws (or replicates) x variables.
 mirrored <- function(values) {
   first <- values[1L, ]

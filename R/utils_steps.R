@@ -238,7 +238,7 @@ function_value <- function(f, x, bounds = NULL) {
   if (is.numeric(bounds)) x <- pmin(pmax(as.double(x), bounds[1L]), bounds[2L])
   if (is.character(bounds) && f$steps[[1L]]$name == "factor" && is.null(f$steps[[1L]]$levels)) f$steps[[1L]]$levels <- bounds
   for (step in f$steps) {
-    if (step$name == "factor" && is.null(step$levels)) return(as.character(level_text(x))) # its levels are those of the model
+    if (step$name == "factor" && is.null(step$levels)) return(as.character(level_text(x))) # its levels are the model's
     x <- step_value(step, x)
   }
   x

@@ -1,4 +1,4 @@
-# Terms of a model's formula: products and powers of the variables, and offsets. src/model/derived_columns.c computes their columns from those of a record.
+# Terms of a model's formula: products and powers of the variables, and offsets. src/model/derived_columns.c computes their columns from a record's columns.
 
 # A list of `response`; `variables`, it and all others in the order in which they come; `terms`, a list of lists of atoms
 # (`label`, `variable`, `power`) in the order of lm(); `offsets`, a list of `variable` and `log`; and whether it is

@@ -1,6 +1,6 @@
-# Counts what a native speaker would not write, in help, vignettes, README.md, NEWS.md and messages: openings such as "Of a table, what ...", worn words, and
-# sentences of more than 35 words. It also counts each @return of more than three sentences: the rest belongs in a table or in @details. tools/english.tsv has a
-# count for each file and pattern, which may only shrink: this fails on a file that has more.
+# Counts what a native speaker would not write, in help, vignettes, README.md, NEWS.md, messages and comments (of R, src, tests and tools): openings such as
+# "Of a table, what ...", worn words, and, except in comments, sentences of more than 35 words. It also counts each @return of more than three sentences: the
+# rest belongs in a table or in @details. tools/english.tsv has a count for each file and pattern, which may only shrink: this fails on a file that has more.
 # Usage: Rscript tools/english.R [--write | -v [pattern]]; --write stores what has shrunk, -v shows the places
 patterns <- c(
   opening = "(^|[.:] )(Of|Under|With) [^.,;:]{1,70}, (what|which|it takes)\\b",
@@ -59,6 +59,22 @@ messages_of <- function(file) {
   strings[lengths(strsplit(strings, " ")) >= 4L]
 }
 
+# A run of lines with comments is a paragraph. Calls, fields and code in backticks are left out: a hook may be named serves().
+without_strings <- function(text) gsub("\"(\\\\.|[^\"\\\\])*\"|'(\\\\.|[^'\\\\])'", "s", text, perl = TRUE)
+comments_of <- function(file) {
+  lines <- readLines(file, warn = FALSE)
+  if (grepl("[.][ch]$", file)) {
+    text <- without_strings(paste(lines, collapse = "\n"))
+    found <- regmatches(text, gregexpr("(?s)/[*].*?[*]/|(?-s)//.*(\n\\s*//.*)*", text, perl = TRUE))[[1L]]
+    found <- gsub("\n\\s*([*]|//)?\\s*", " ", gsub("^/[*/]+\\s*|\\s*[*]/$", "", found, perl = TRUE), perl = TRUE)
+  } else {
+    own <- !startsWith(lines, "#!") & !grepl("^\\s*#'", lines)
+    lines <- ifelse(own, sub("^(\"(\\\\.|[^\"\\\\])*\"|'(\\\\.|[^'\\\\])*'|[^#\"'])*", "", lines, perl = TRUE), "")
+    found <- paragraphs(ifelse(startsWith(lines, "#"), sub("^#+ ?", "", lines), ""))
+  }
+  gsub("`[^`]*`|\\w+[(][)]|(->|[.$@])\\w+", "x", found, perl = TRUE)
+}
+
 # code and formulas are a word each
 sentences <- function(text) {
   text <- gsub("\\[([^]]*)\\]\\([^)]*\\)", "\\1", text)
@@ -80,8 +96,9 @@ ends_in <- function(text) lengths(regmatches(text, gregexpr("(?<! al)[.!?](?= |$
 words_in <- function(sentence) lengths(regmatches(sentence, gregexpr("[A-Za-z0-9][^ ]*", sentence)))
 
 texts_of <- function(file) {
-  if (!endsWith(file, ".R")) return(list(help = paragraphs(without_code(readLines(file, warn = FALSE))), messages = character()))
-  list(help = help_of(file), messages = messages_of(file))
+  if (grepl("[.]R?md$", file)) return(list(help = paragraphs(without_code(readLines(file, warn = FALSE)))))
+  if (startsWith(file, "R/")) return(list(help = help_of(file), messages = messages_of(file), comments = comments_of(file)))
+  list(help = character(), comments = comments_of(file))
 }
 
 counts_of <- function(file) {
@@ -113,7 +130,9 @@ shown <- function(file, wanted) {
 # ---- against what is stored -------------------------------------------------------------------
 
 given <- commandArgs(TRUE)
-files <- c("README.md", "NEWS.md", list.files("vignettes", "[.]Rmd$", full.names = TRUE), list.files("R", "[.]R$", full.names = TRUE))
+scripts <- setdiff(list.files("tools", full.names = TRUE), c(list.dirs("tools"), "tools/english.R"))
+files <- c("README.md", "NEWS.md", list.files("vignettes", "[.]Rmd$", full.names = TRUE), list.files(c("R", "tests/testthat"), "[.]R$", full.names = TRUE),
+           list.files("src", "[.][ch]$", full.names = TRUE, recursive = TRUE), grep("[.](md|tsv|known)$", scripts, value = TRUE, invert = TRUE))
 if ("-v" %in% given) {
   wanted <- setdiff(given, "-v")
   for (file in files) shown(file, if (length(wanted)) wanted else c(names(patterns), "long", "return"))

@@ -1,5 +1,5 @@
 # lintr on the R code, clang-format on the C code, a spelling check of help
-# pages, vignettes and the texts beside them, whether texts have more bad English than tools/english.tsv stores, whether the file map of vignettes/algorithms.Rmd has every file of R and src, and
+# pages, vignettes and the texts next to them, whether texts have more bad English than tools/english.tsv stores, whether the file map of vignettes/algorithms.Rmd has every file of R and src, and
 # whether tools/fuzz.R has a valid call of every export; fails on any finding. Words that are right go into inst/WORDLIST.
 lints <- lintr::lint_dir("R")
 print(lints)
@@ -10,7 +10,7 @@ misspelt <- spelling::spell_check_package(".")
 texts <- c("README.md", "CONTRIBUTING.md", "SECURITY.md", "paper.md", "tools/README.md")
 misspelt <- rbind(misspelt, spelling::spell_check_files(texts, ignore = readLines("inst/WORDLIST"), lang = "en_GB"))
 if (nrow(misspelt) > 0) print(misspelt)
-# the files that a text names, `*` standing for any letters; a C file stands for its header
+# the files that a text names, `*` standing for any letters; a C file includes its header
 page <- readLines("vignettes/algorithms.Rmd")
 quoted <- function(lines) unique(gsub("`", "", unlist(regmatches(lines, gregexpr("`(R|src)/[^` ]+`", lines)))))
 gone <- Filter(function(name) length(Sys.glob(name)) == 0, quoted(page))

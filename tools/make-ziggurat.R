@@ -36,7 +36,7 @@ exponential <- solve_edges(function(x) exp(-x), function(y) -log(y),
 stopifnot(abs(normal[2L] - 3.6541528853610088) < 1e-9,
           abs(exponential[2L] - 7.69711747013104972) < 1e-9)
 
-# those of the fast paths are seen by base/rng_inline.h
+# the tables of the fast paths are visible to base/rng_inline.h
 table_lines <- function(name, x, before = "static ") {
   hex <- sprintf("%a", x)
   rows <- split(hex, (seq_along(hex) - 1L) %/% 4L)

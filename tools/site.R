@@ -1,5 +1,5 @@
-# The web site, from help pages, vignettes, README and NEWS, into site/; without a
-# network too. Usage: Rscript tools/site.R
+# The web site, from help pages, vignettes, README and NEWS, into site/; also without
+# a network. Usage: Rscript tools/site.R
 
 # pkgdown asks CRAN about each package that a page names and that is not
 # installed; an empty package of that name, in a library of its own, is an answer

@@ -41,7 +41,7 @@ run_file <- function(file, begun) {
   output <- utils::capture.output(results <- test_file(file, package = "noiseaware", load_package = "installed", reporter = Reporter$new(), stop_on_failure = FALSE))
   list(table = as.data.frame(results), skipped = unlist(lapply(results, reasons)), output = c(output, unlist(lapply(results, failures))), seconds = spent() - before)
 }
-# large vectors come and go: glibc would return each to the system, and be given empty pages anew
+# large vectors come and go: glibc would return each to the system, and be given empty pages again
 Sys.setenv(MALLOC_MMAP_THRESHOLD_ = "1000000000", MALLOC_TRIM_THRESHOLD_ = "2000000000")
 # and R would look through all packages for garbage each time that so small a heap is full, as processes start with
 Sys.setenv(R_NSIZE = "3000000", R_VSIZE = "64M")

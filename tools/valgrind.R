@@ -1,6 +1,6 @@
 # A short walk through all of the C code, for valgrind and for gctorture: every
 # model, statistic, mechanism and method, with few records and few iterations, and
-# with more records than a block has. The last line it prints stands for all draws:
+# with more records than a block has. The last line it prints summarises all draws:
 # compilers must agree on it.
 #
 # Usage: Rscript tools/valgrind.R [share of]

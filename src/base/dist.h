@@ -39,9 +39,9 @@ struct dist_poisson {
 };
 
 void dist_poisson_set(struct dist_poisson *poisson, double mean);
-/* Means below POISSON_TABLE_MEAN: the draws that these uniforms stand for. `u` may be `out`. */
+/* Means below POISSON_TABLE_MEAN: the draws that these uniforms represent. `u` may be `out`. */
 void dist_poisson_invert(const struct dist_poisson *poisson, int m, const double *u, double *out);
-/* Where uniforms lie that stand for the draws k: the share u of the way. `u` may be `out`. */
+/* Where uniforms lie that represent the draws k: the share u of the way. `u` may be `out`. */
 void dist_poisson_place(const struct dist_poisson *poisson, int m, const double *k, const double *u,
                         double *out);
 void dist_poisson_fill(const struct dist_poisson *poisson, struct rng *rng, int m, double *out);

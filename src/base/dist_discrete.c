@@ -55,7 +55,7 @@ static int is_reached(const struct target *t, double x) {
 }
 
 /* Doubling steps from the guess until the smallest integer reached lies between
- * two, then halving. Where neighbours cannot be told apart the guess is as good. */
+ * two, then halving. Where neighbours cannot be distinguished the guess is as good. */
 static double search(const struct target *t, double guess) {
     if (!(fabs(guess) < EXACT && t->scale < EXACT)) return guess;
     double high = guess, low = guess;

@@ -3,7 +3,7 @@
 
 #include "base/core.h"
 
-/* A distribution on the integers with a real location: P(k) proportional to that of its
+/* A distribution on the integers with a real location: P(k) proportional to the density of its
  * continuous twin at k. All take scale > 0 and a finite location. */
 struct discrete_distribution {
     /* log P(X = x); -infinity unless x is an integer */

@@ -250,7 +250,7 @@ double linalg_quadratic(int n, const double *a, const double *x, const double *c
 }
 
 /* Pivots on the largest remaining diagonal of the matrix scaled to a unit one,
- * so that components of very different sizes are served alike. */
+ * so that components of very different sizes are treated alike. */
 int linalg_semi_cholesky(int n, double *a, int *pivot, double *work) {
     double tolerance = 1e-11;
     double *unit = work;

@@ -13,16 +13,16 @@ static inline double stick_share(double t) { return 1 / (1 + exp(-t)); }
 /* P(a later level), given that of this level or a later one */
 static inline double stick_later(double t, double rest) { return rest / (1 + exp(t)); }
 
-/* The level's probability; *rest, that of it and the later levels, becomes that
- * of the later ones. As accurate for the one as for the other. */
+/* The probability of the level; *rest, of it and the later levels together, becomes the
+ * probability of the later ones alone. Both are equally accurate. */
 static inline double stick_break(double t, double *rest) {
     const double small = exp(-fabs(t)), large = *rest / (1 + small);
     *rest = t > 0 ? large * small : large;
     return t > 0 ? large : large * small;
 }
 
-/* Log density of a stick, Jacobian included, under Dirichlet weights: `first` that of
- * its level, `all` its sum with those of the later levels. */
+/* Log density of a stick, Jacobian included, under Dirichlet weights: `first` the weight of
+ * its level, `all` its sum with the weights of the later levels. */
 static inline double stick_log_density(double first, double all, double t) {
     return first * t - all * ((t > 0 ? t : 0) + log1p(exp(-fabs(t))));
 }
@@ -60,7 +60,7 @@ static inline void sticks_to_probabilities(int levels, const double *stick, doub
     probability[levels - 1] = rest;
 }
 
-/* Zero is taken for the smallest number whose ratios are safe. */
+/* Zero is replaced by the smallest number whose ratios are safe. */
 static inline void sticks_from_probabilities(int levels, const double *probability, double *stick) {
     double rest = fmax(probability[levels - 1], 1e-300);
     for (int l = levels - 2; l >= 0; --l) {

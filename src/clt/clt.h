@@ -17,7 +17,7 @@ struct distribution {
     double log_density, log_prior;
 };
 
-/* what an iteration has beside the draw of the total: nothing; moves of theta with the
+/* what an iteration has in addition to the draw of the total: nothing; moves of theta with the
  * total integrated out; moves of theta with the total's innovations fixed. Or all of it is a
  * transition of NUTS in theta and the innovations. */
 enum clt_sampler { CLT_GIBBS, CLT_MARGINAL, CLT_NONCENTRED, CLT_NUTS, CLT_SAMPLERS };
@@ -56,7 +56,7 @@ struct clt {
     enum clt_sampler sampler;
     int conjugate; /* does theta | c follow? */
 
-    /* Coordinates of theta that have their prior elsewhere, those of a site that others share
+    /* Coordinates of theta that have their prior elsewhere, such as a site's that others share
      * something with (pool/site_clt.c); the sampler is then "nuts". */
     struct {
         int count;
@@ -103,7 +103,7 @@ void clt_prepare(struct clt *a);
 void clt_resume(struct clt *a);
 
 /* omega^2 at the noise's own variance; theta as it is, or one of `search` draws from the
- * prior beside it, chosen by the density of z. `move_sd`: spread of the prior in the moving
+ * prior with it, chosen by the density of z. `move_sd`: spread of the prior in the moving
  * coordinates. */
 void clt_start(struct clt *a, int search, const double *move_sd);
 

@@ -10,7 +10,7 @@
  * iteration: slopes that were learned from few moves may be so wrong that no step with theta is
  * accepted. Fewer than two records have no normal distribution, so n is at least two.
  *
- * Cost: that of a move of theta, for each of them. */
+ * Cost: as much as a move of theta, for each of them. */
 #include "base/dist.h"
 #include "clt/clt.h"
 #include "contract/model_prior.h"

@@ -47,8 +47,8 @@ void clt_nuts_start(struct clt *a, int search, const double *move_sd);
  * a->theta_new. */
 double clt_nuts_density(struct clt *a, const double *point, double *slope);
 
-/* Of a state: the mode that its coordinates come from, and a square matrix of what is told of
- * these, by the release, and of innovations by their distribution, too; by no prior. */
+/* Of a state: the mode that its coordinates come from, and a square matrix of what is known about
+ * these from the release, and about innovations also from their distribution; from no prior. */
 void clt_nuts_information(struct clt *a, double *point, double *out);
 
 /* One iteration; the mean acceptance probability goes to *accepted. */

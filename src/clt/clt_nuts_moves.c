@@ -18,8 +18,8 @@
  * mcmc/n_regression_proposal.c, and steps of n hold everything else fixed; they are accepted by
  * the ratio of the true densities.
  *
- * Cost, free of n: two or three times that of a total for each leapfrog step, and size^2 for the
- * map if it rotates.
+ * Cost, free of n: two or three times the cost of a total for each leapfrog step, and size^2 for
+ * the map if it rotates.
  */
 #include "clt/clt.h"
 
@@ -335,10 +335,10 @@ static double ascend(struct clt *a) {
     return 0;
 }
 
-/* Climbs from the reference to about a mode, all kernels squared. Where noise is small beside what
- * is to be explained the density is a narrow and bent ridge, which no straight step follows: the
- * noise is as wide as the totals are away from z at first, and narrows as they come nearer. Leaves
- * the factored curvature at the mode. Returns 0 if it has none. */
+/* Climbs from the reference to about a mode, all kernels squared. Where noise is small relative to
+ * what is to be explained the density is a narrow and bent ridge, which no straight step follows:
+ * the noise is as wide as the totals are away from z at first, and narrows as they come nearer.
+ * Leaves the factored curvature at the mode. Returns 0 if it has none. */
 static int climb(struct clt *a, const double *precision, int most) {
     const double NARROWER = 0.5;
     int possible = 0, arrived = most == 0;
@@ -371,10 +371,10 @@ static void scale_by_curvature(const struct clt *a, double *scale) {
     }
 }
 
-/* Beyond it the parameters and the innovations share what the release tells of the totals. */
+/* Beyond it the parameters and the innovations share what the release says about the totals. */
 static const double MOST_TOLD = 0.1;
 
-/* What the release tells of an innovation, on average, in units of what is known before. */
+/* What the release says about an innovation, on average, in units of what is known before. */
 static double told_of_innovations(const struct clt *a, const double *scale) {
     const int moving = a->model.moving, innovations = a->moments.innovations;
     double sum = 0;

@@ -55,7 +55,7 @@ static void split_weights(struct lm_distribution *m) {
 }
 
 /* Slopes in mean, factor and shares of the covariates, in released units, from the weights
- * of the products and from v, those of the sums of x e. */
+ * of the products and from v, the weights of the sums of x e. */
 static void pull_covariates(struct lm_distribution *m, double n, const double *u, const double *v) {
     const int p = m->p;
     const double root_n = sqrt(n), *sum = m->work.products, *mean = m->mean + 1;

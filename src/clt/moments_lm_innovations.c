@@ -84,7 +84,7 @@ static void pull_products(struct lm_distribution *m, double weight, const double
     }
 }
 
-/* Innovations: those of w; then e's, of the sums of x e: one for the constant, p; that of
+/* Innovations: first w's; then e's, of the sums of x e: one for the constant, p; then one for
  * the sum of e^2. */
 void lm_from_innovations(void *self, const double *theta_model, double n, const double *u,
                          double *total) {

@@ -5,7 +5,7 @@
  *   mean (w_j mean_j)_j,  covariance diag(w_j cov_j),
  *
  * since records of different sites are independent. Each site keeps its components, and so its
- * noise; innovations stand one site after the other, too. What is aside stands behind the released
+ * noise; innovations also stand one site after the other. What is aside stands behind the released
  * components of all sites.
  *
  * The complete-data statistic of all records is the sum of the sites'; it is valid where each of

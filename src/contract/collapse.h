@@ -49,8 +49,8 @@ struct collapse_coordinates {
 
 /* Capability: complete-data statistics. */
 struct collapse_complete {
-    /* That of the state, and after it the factors' cross-table, or where n is unknown n, and what
-     * is taken for the variances of a column before the release, of its mean and about it. */
+    /* The state's statistic, and after it the factors' cross-table, or where n is unknown n, and
+     * the variances assumed for a column before the release, of its mean and about it. */
     void (*statistic)(const struct collapse *c, double *out);
 
     /* The released components that are expected of such a statistic where bounds clamp, and what

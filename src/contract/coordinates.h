@@ -15,11 +15,11 @@ enum transform {
      * products of regressors, v = (c_0, 0, ...) + E t and t = E^-1 (v - (c_0, 0, ...)). */
     TRANSFORM_CENTRE,
     /* `rows` thresholds v_0 < v_1 < .., then coefficients of regressors: t_k = log(v_k - v_(k -
-     * 1)), and t_0 and those of the coefficients as above, -v_0 the intercept. */
+     * 1)), and t_0 and the coefficients' coordinates as above, -v_0 the intercept. */
     TRANSFORM_THRESHOLDS,
     TRANSFORM_STICKS, /* rows of probabilities of `size` levels: base/sticks.h */
-    /* The lower triangle, row by row, of a covariance matrix of `size` rows; t is that
-     * of its Cholesky factor, with the logarithm of the diagonal. */
+    /* The lower triangle, row by row, of a covariance matrix of `size` rows; t is the lower
+     * triangle of its Cholesky factor, with the logarithm of the diagonal. */
     TRANSFORM_LOG_CHOLESKY,
     TRANSFORMS
 };

@@ -3,14 +3,14 @@
  * A model has the four hooks of struct model_class. What else it can do are its capabilities: each
  * is a struct of a few hooks, and of what is known of them, in a header of its own. create() points
  * to those that the model has under the fields that it was given. One that is NULL means "not
- * available": a method that needs it does not serve the model, or does without.
+ * available": a method that needs it does not support the model, or does without.
  *
  * The public header noiseaware.h offers the part that users need for their own models;
  * model/compiled.c translates. It differs in these points: random numbers come through a table of
  * functions, not as a struct rng; theta has no known coordinates and no description, but report()
  * and invert() instead; of the capabilities there are values, prior, statistic, update, density,
  * innovations, refresh and move, without prior_gradient, add_latent, rtheta_uncut, curve,
- * prior_curve and serve; groups, rounds and costs are not offered; and it has a version.
+ * prior_curve and serve(); groups, rounds and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_CONTRACT_MODEL_H
 #define NOISEAWARE_CONTRACT_MODEL_H
@@ -81,7 +81,7 @@ struct model {
 /* The hooks that every model has.
  *
  * To move theta given the records a model also needs either the capabilities prior and density, or
- * statistic and update. All others make it faster, or serve one method.
+ * statistic and update. All others make it faster, or are for one method.
  *
  * In what order method "augment" calls them (nonprivate_posterior() makes the update
  * alone; "clt" and "collapse" call create, rprior, dprior, rtheta and the capabilities whose
@@ -122,7 +122,7 @@ struct model_class {
      * model_describe(), fills in self, columns, complete and what else the hooks
      * need. Returns PLUGIN_*; PLUGIN_BAD_FIELDS is a bug of the R side, which has
      * checked what the user said.
-     * Common errors: a field that is optional taken for granted; a pointer to something
+     * Common errors: a field that is optional assumed to be there; a pointer to something
      * on the stack. */
     int (*create)(const struct fields *fields, struct model *model);
 

@@ -31,9 +31,9 @@ struct model_marginal {
     double (*marginal_size)(const void *self, double n);
 
     /* Goal: the columns of the moments in the complete-data statistic, `moments` of them, of a
-     * block; they last until the next call of a hook. Where they are more than a record's, or stand
-     * for others. Then the response, column 0 of both, is normal given the others, and alone moves
-     * along the density of the totals. Default: they are the record's. */
+     * block; they last until the next call of a hook. Where they are more than a record's, or
+     * replace others. Then the response, column 0 of both, is normal given the others, and alone
+     * moves along the density of the totals. Default: they are the record's. */
     const double *const *(*regressors)(void *self, int m, const double *const *x);
     int moments;
 

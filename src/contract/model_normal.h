@@ -17,7 +17,7 @@ struct model_normal {
 
     /* Goal: gradient += the slopes in theta of a function whose slopes in what distribution()
      * makes of theta, `mean` and `chol`, are these; slope_chol's lower triangle, which may be
-     * written. For noisy records; default: "collapse" does not serve them. */
+     * written. For noisy records; default: "collapse" does not support them. */
     void (*pull_distribution)(void *self, const double *theta, const double *mean,
                               const double *chol, double *slope_mean, double *slope_chol,
                               double *gradient);

@@ -11,7 +11,7 @@ struct model_prior {
     double (*dprior)(void *self, const double *theta);
 
     /* Goal: gradient += the gradient of dprior(), of all coordinates, at a theta where that is
-     * finite. Default: by differences (model_prior()), and noisy records are not served. */
+     * finite. Default: by differences (model_prior()), and noisy records are not supported. */
     void (*prior_gradient)(void *self, const double *theta, double *gradient);
 };
 

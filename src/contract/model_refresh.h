@@ -11,7 +11,7 @@ struct model_refresh {
     /* Goal: a partial refresh, m records that keep the share rho in [0, 1] of the innovations
      * of x: for normal ones a preconditioned Crank-Nicolson step, rho times the old plus
      * sqrt(1 - rho^2) fresh; rho = 1 gives x back.
-     * Needs a complete-data statistic: by how it moves warmup learns which rho serves. Must be
+     * Needs a complete-data statistic: by how it moves warmup learns which rho works best. Must be
      * reversible, f(x) K(x, x_new) = f(x_new) K(x_new, x).
      * Common error: a kernel that leaves f(. | theta) invariant and is not reversible; the
      * sampler accepts by the noise density alone. */

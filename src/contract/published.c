@@ -9,7 +9,7 @@
  * least).
  *
  * Invariants: the smaller tail is used, on the log scale, so that no probability underflows;
- * differences of tails are taken by expm1(), and for a normal interval that is narrow relative to
+ * differences of tails are computed by expm1(), and in a normal interval that is narrow relative to
  * its sd, by the density at its middle, so that rounding to a tiny unit is the density times the
  * unit. Discrete noise: an interval's ends are whole numbers; a few masses are added up, many are
  * computed from tails. A sum of bits that are 1 with a probability p in `total` records and q in
@@ -26,7 +26,7 @@
 /* whole numbers in an interval whose masses are added up */
 enum { FEW = 16 };
 
-/* widths beside the sd whose fourth power is below a double's precision */
+/* widths relative to the sd whose fourth power is below a double's precision */
 static const double NARROW = 1e-4;
 
 /* log(exp(a) - exp(b)), a >= b */
@@ -137,8 +137,8 @@ static double bits_log(double p, double q, double n, double ones, double own) {
 }
 
 /* A sum of bits, and its log probability at totals about the likely ones, `step` apart: NaN before
- * it was needed. The step is small beside the least standard deviation that the sum may have, in
- * totals, so that cubics err by less than 1e-8. */
+ * it was needed. The step is small relative to the least standard deviation that the sum may have,
+ * in totals, so that cubics err by less than 1e-8. */
 struct bits {
     double p, q, n, ones, first, step;
     double *known;

@@ -29,7 +29,7 @@ enum published_family {
     PUBLISHED_BITS
 };
 
-/* Fields: those of the struct, one a component. Returns PLUGIN_*. */
+/* Fields: the struct's, one a component. Returns PLUGIN_*. */
 int published_read(const struct fields *fields, int size, struct published *published);
 
 /* The log probability of what became known of component j, given its exact total; the log density

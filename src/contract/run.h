@@ -1,13 +1,13 @@
 #ifndef NOISEAWARE_CONTRACT_RUN_H
 #define NOISEAWARE_CONTRACT_RUN_H
 
-/* What an iteration tells of itself. */
+/* What an iteration reports about itself. */
 struct step {
     double acceptance; /* share of accepted moves */
     double work;       /* roughly its nanoseconds */
 };
 
-/* What a chain tells of itself, by name. */
+/* What a chain reports about itself, by name. */
 enum { MOST_DIAGNOSTICS = 32 };
 
 struct chain_diagnostics {
@@ -35,7 +35,7 @@ struct sampler {
     /* Log of the noise density, up to a constant. */
     double (*log_noise)(void *self);
 
-    /* Expected share of records outside the bounds; NULL: not told. */
+    /* Expected share of records outside the bounds; NULL: not reported. */
     double (*outside)(void *self);
 
     /* The number of records, where it is unknown. NULL: it must be known. */

@@ -1,6 +1,6 @@
 /* Shares of cells in nested areas, given the counts of the leaves (geography/transfers.c).
  *
- * An area's shares have a Dirichlet distribution about those of the area above, with the
+ * An area's shares have a Dirichlet distribution about the shares of the area above, with the
  * concentration of its level: weights A_l m_parent. That is a hierarchical Dirichlet process on
  * finitely many cells (Teh, Jordan, Beal & Blei 2006, sections 5.3 and 5.6). Counts of a cell n
  * with weight a have t "tables", the sum over i < n of Bernoulli(a / (a + i)); from the leaves up

@@ -23,7 +23,7 @@ extern const char *const adapt_pass_names[PASS_KINDS];
 
 /* What adapt() learns from: the moving coordinates of theta, their groups (one
  * number a coordinate, 0, 1, ...), the length of the complete-data statistic; and of the moving
- * coordinates that of the shape of a response, counted from 1; 0: there is none. */
+ * coordinates the shape of a response, counted from 1; 0: there is none. */
 struct adapt_shape {
     int dim, groups, complete;
     const int *group;

@@ -10,7 +10,7 @@
 
 #include "contract/plugin.h"
 
-/* Correlation that is aimed at; it is that of the number that so large a share of them do not
+/* Correlation that is aimed at, for the number whose correlation so large a share of them do not
  * exceed. */
 static const double AIM = 0.3, QUANTILE = 0.9;
 

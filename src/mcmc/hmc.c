@@ -14,7 +14,7 @@
  * end of 50, in proportion where warmup is shorter. A window's variances are shrunk as Stan does,
  * 5 pseudo-observations of 1e-3, in the units that hmc_start() was given. If a target provides its
  * information matrix, this is used instead, at the start and in each window. If other moves change
- * the target between transitions, as those of an unknown number of records do, positions spread
+ * the target between transitions, as moves of an unknown number of records do, positions spread
  * more than they do in any one of these targets. Then half the squares of how far transitions lead
  * are taken instead: their mean is the variance given the target, for transitions that forget.
  *

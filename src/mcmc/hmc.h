@@ -29,7 +29,7 @@ enum { HMC_MOST_DEPTH = 10 };
 /* Mean acceptance probability that the step size is chosen for unless `target_accept` is set. */
 #define HMC_TARGET_ACCEPT 0.8
 
-/* What a transition tells of itself. */
+/* What a transition reports about itself. */
 struct hmc_step {
     double accept; /* mean acceptance probability along the trajectory */
     double energy; /* of the state that was drawn, with the momentum it had */
@@ -108,7 +108,7 @@ void hmc_start(struct hmc *hmc, const double *q, const double *unit);
 int hmc_refresh(struct hmc *hmc);
 
 /* A step size whose first step has an energy error near the log of `target_accept` (Hoffman &
- * Gelman 2014, Algorithm 4); dual averaging begins anew from there. */
+ * Gelman 2014, Algorithm 4); dual averaging begins again from there. */
 void hmc_find_step(struct hmc *hmc, struct rng *rng);
 
 /* One transition of multinomial NUTS. */

@@ -2,7 +2,7 @@
  * than n, the two are strongly dependent. The coordinates of theta move by slope * (r(n') - r(n)),
  * with the slope of their regression on r(n), such as log n, in a window of warmup. The reverse
  * step moves them back, so such a step is symmetric. As many values of n as the window has count
- * beside them, with a variance of one record and no slope: where n hardly moved, a slope is chance,
+ * as well, with a variance of one record and no slope: where n hardly moved, a slope is chance,
  * and one that is wrong would keep n from moving.
  *
  * A step proposes n near its current value or, once a window of warmup has located n, from a fixed

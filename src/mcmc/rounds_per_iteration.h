@@ -4,9 +4,9 @@
 #include "base/core.h"
 
 /* How many rounds an iteration has after warmup; see mcmc/rounds_per_iteration.c. Views into the
- * state: their number; in the second half of warmup, iterations seen, their mean work and that of
- * their passes; of each coordinate its mean and scatter, the sum of squared changes over some
- * iterations, and what it was in the last of these. No `count`: always one round. */
+ * state: their number; in the second half of warmup, iterations seen, their mean work and the mean
+ * work of their passes; of each coordinate its mean and scatter, the sum of squared changes over
+ * some iterations, and what it was in the last of these. No `count`: always one round. */
 struct rounds {
     int size; /* coordinates */
     double *count, *seen, *work, *passes, *mean, *scatter, *change, *before;

@@ -13,7 +13,7 @@
  * slowest coordinate for the work: where there is little noise, the responses that differ by chance
  * change the totals so much that moves are short, and not worth their passes.
  *
- * No allocation. Cost: that of the density for each leapfrog step.
+ * No allocation. Cost: one density for each leapfrog step.
  */
 #include "mcmc/surrogate_trajectory.h"
 

@@ -20,7 +20,7 @@
 
 enum { STEPS = 3, MOST_STEPS = 15 };
 
-/* random walks of an update beside a Newton proposal */
+/* random walks of an update in addition to a Newton proposal */
 enum { FEW = 1 };
 
 /* of curve(), in densities */
@@ -46,13 +46,13 @@ static int has_shift(const struct model *model) { return model->cells && model->
 
 static int walk_steps(int d) { return STEPS + d < MOST_STEPS ? STEPS + d : MOST_STEPS; }
 
-/* as if Newton's proposals serve where there are any */
+/* as if Newton's proposals were used where there are any */
 double update_theta_cost(const struct model *model) {
     if (has_newton(model)) return 2 * CURVE + FEW;
     return walk_steps(update_theta_coordinates(model)) + 1;
 }
 
-/* Newton's state comes after that of the walk. */
+/* Newton's state comes after the walk's. */
 size_t update_theta_size(const struct model *model) {
     if (!update_theta_is_needed(model)) return 0;
     return walk_stored(update_theta_coordinates(model)) + (has_newton(model) ? NEWTON_STORED : 0);

@@ -220,7 +220,7 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
     return PLUGIN_OK;
 }
 
-/* A stick's counts are those of its level, and of the later ones. */
+/* A stick has the count of its level and the count of the later ones. */
 static double log_likelihood(void *self, const double *theta, const double *c, double n,
                              double *gradient) {
     const struct categorical *s = self;
@@ -287,8 +287,8 @@ static void set(void *self, const double *theta) {
     for (int k = 0; k < s->parts; ++k) levels_set(&s->part[k].of, theta + s->part[k].at_stick);
 }
 
-/* Combinations of some columns' codes, the last column's the fastest. A single column stands
- * for itself; else they are written to `out`. */
+/* Combinations of some columns' codes, the last column's the fastest. A single column is
+ * returned as it is; else they are written to `out`. */
 static const double *combine(const struct categorical *s, int m, int count, const int *column,
                              const double *const *x, double *out) {
     if (count == 1) return x[column[0]];

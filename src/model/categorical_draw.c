@@ -4,7 +4,7 @@
  * >= 1, that are above u. For rows of many levels, a guide table finds the level (Chen & Asau
  * 1974): a bucket [g, g + 1) / buckets holds the number of bounds that lie above all of it. With
  * few levels, the first 16 bits of u nearly always determine the level; the other bits are drawn
- * only if the first ones equal those of a bound, an edge.
+ * only if the first ones equal the first bits of a bound, an edge.
  *
  * Cost per record: a uniform, or a quarter of a word, and one search.
  */

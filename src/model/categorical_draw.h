@@ -37,7 +37,7 @@ void levels_set_next(const struct levels *v, const double *stick);
 /* In what follows `row` holds each record's row, NULL if there is one row only; level
  * and x hold levels as numbers. */
 
-/* Levels drawn afresh, as integers too. */
+/* Levels drawn afresh, also as integers. */
 void levels_draw(const struct levels *v, const struct level_work *work, struct rng *rng, int m,
                  const int *row, int *code, double *level);
 

@@ -53,7 +53,7 @@ void categories_level(const struct categories *c, int m, const double *u, const 
                       double *y);
 
 /* y with the tails tail_new: where w is below `keep`, at the innovation of y, drawn uniformly among
- * those that it may have, else at a fresh one; w serves for either. */
+ * those that it may have, else at a fresh one; w is used for either. */
 void categories_respond(const struct categories *c, int m, double keep, const double *w,
                         const double *tail, const double *y, const double *tail_new, double *y_new);
 

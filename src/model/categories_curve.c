@@ -91,8 +91,8 @@ double graded_curve(void *self, int m, const double *const *x, double *gradient,
     return isnan(sum) ? -INFINITY : sum;
 }
 
-/* Adds those of the own prior to a matrix with so many rows: each constant less its mean is linear
- * in the coordinates but for the distances' exponential functions. */
+/* Adds the information of the own prior to a matrix with so many rows: each constant less
+ * its mean is linear in the coordinates but for the distances' exponential functions. */
 void graded_prior_information(void *self, const double *theta, int rows, double *matrix) {
     const struct graded *s = self;
     double *slope = s->next.theta; /* own coordinates */

@@ -25,7 +25,7 @@ struct graded {
     struct model_categories categories;
     struct model_density density;
     struct model_predictor tied;
-    /* of each predictor: the constant's place in theta, and that of the first slope less 1 */
+    /* of each predictor: the constant's place in theta, and the first slope's place less 1 */
     int *constants, *before_slopes;
     const double *beta; /* if they are known */
     struct {

@@ -3,7 +3,7 @@
 
 #include "contract/model.h"
 
-/* Beyond this a number of parameters is taken for a slip: theta has no description,
+/* Beyond this a number of parameters is treated as a slip: theta has no description,
  * and `moves` is not followed. */
 enum { MOST_PARAMETERS = 100000 };
 

@@ -124,7 +124,7 @@ static int level_of(const struct covariates *cov, int f, int cell) {
 
 /* ---- natural values ------------------------------------------------------- */
 
-/* Shares of each factor's levels, factor by factor, under those of the cells. */
+/* Shares of each factor's levels, factor by factor, given the shares of the cells. */
 void joint_margins(const struct covariates *cov, const double *cells, double *margin) {
     for (int l = 0; l < cov->factors.levels; ++l) margin[l] = 0;
     for (int c = 0; c < cov->joint->cells; ++c)

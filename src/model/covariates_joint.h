@@ -16,9 +16,9 @@ int joint_describe(const struct covariates *cov, struct theta_block *block);
 void joint_place(struct covariates *cov, const struct theta_block *block);
 
 /* Last in the model's create(): the counts of the cells follow what is in the complete-data
- * statistic, and the model has values of its own: those of the blocks, but that mean[] is the mean
- * over the cells, and that the shares of each factor's levels stand before those of the cells. What
- * other methods than "augment" and "collapse" of a known n ask for is not there. */
+ * statistic, and the model has values of its own: the blocks' values, but that mean[] is the mean
+ * over the cells, and that the shares of each factor's levels stand before the shares of the cells.
+ * What other methods than "augment" and "collapse" of a known n ask for is not there. */
 void joint_complete(struct covariates *cov, struct model *model);
 
 /* `chol`: of the numbers' covariance, under theta */

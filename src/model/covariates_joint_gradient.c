@@ -16,7 +16,7 @@
 #undef df /* the name of a field here */
 
 /* After joint_weights(): gradient += slopes in w = a q as those in log a, where all weights grow as
- * they are, and in the sticks of q, where those of a level do. Spoils `slope`. */
+ * they are, and in the sticks of q, where the weights of a level do. Spoils `slope`. */
 static void add_weight_slopes(const struct covariates *cov, const double *theta, double *slope,
                               double *gradient) {
     const struct joint *joint = cov->joint;

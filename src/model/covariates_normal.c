@@ -47,7 +47,7 @@ static void unpack_chol(const struct covariates *cov, const double *theta, doubl
 
 /* Fields: centre, one a column of the moments; column and code, for each of
  * these the record's column (-1: it is a product) and, if that holds codes, the code that its
- * dummy stands for; continuous, and factor_first, where covariates are among them. */
+ * dummy represents; continuous, and factor_first, where covariates are among them. */
 static int read_layout(const struct fields *fields, struct covariates *cov) {
     struct design *design = &cov->design;
     cov->q = fields_length(fields, "centre");
@@ -421,8 +421,8 @@ void covariates_add_density(struct covariates *cov, int m, const double *const *
     }
 }
 
-/* ---- non-centred move: x' = mean' + L' L^-1 (x - mean), levels by levels_move(), the means those
- *      of the levels before and after ------------------------------------------------ */
+/* ---- non-centred move: x' = mean' + L' L^-1 (x - mean), levels by levels_move(), the means
+ *      of the levels before and after ------------------------------------------------- */
 
 /* M L = L': row i of M from the last column back */
 static void set_map(struct covariates *cov, const double *theta_new) {

@@ -240,7 +240,7 @@ int predictor_read(const struct fields *fields, int columns, int response, const
         predictor->column[j] = given > 0 ? (int)term[j] : j > 0 ? response - 1 + j : 0;
         if (predictor->column[j] < 0 || predictor->column[j] >= columns) return PLUGIN_BAD_FIELDS;
     }
-    /* the response's last one is that of the constant */
+    /* the response's last one belongs to the constant */
     predictor->centre = predictor->shift = centre + response - 1;
     if (given > 0) {
         predictor->centre = fields_vector(fields, "coefficient_centre", k);

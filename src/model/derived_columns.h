@@ -25,7 +25,7 @@ void products_fill(const struct products *products, int m, const double **design
 
 struct predictor {
     int k;       /* coefficients, the constant's first */
-    int derived; /* not those of the moments' columns in their order */
+    int derived; /* not simply the moments' columns in their order */
     int *column; /* of each coefficient among the columns of the moments; 0: the constant */
     const double *centre; /* what each column of a coefficient is measured from; the first: what is
                            * added to the constant */
@@ -41,7 +41,7 @@ struct predictor {
 };
 
 /* Fields term, coefficient_centre, coefficient_shift, expand, collect, offset_of and offset_log;
- * without `term` the coefficients are those of the moments' columns after the `response` first
+ * without `term` the coefficients belong to the moments' columns after the `response` first
  * ones, measured from `centre`. Returns PLUGIN_*. */
 int predictor_read(const struct fields *fields, int columns, int response, const double *centre,
                    struct predictor *predictor);

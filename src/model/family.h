@@ -38,7 +38,7 @@ struct family_class {
                  double *y);
 
     /* Goal: y at eta_new. Where w is below `keep`, with the innovation of (eta, y), drawn
-     * uniformly among those that it may have, else with a fresh one; w serves for either. */
+     * uniformly among those that it may have, else with a fresh one; w is used for either. */
     void (*respond)(const struct family *f, struct rng *rng, int m, double keep, const double *w,
                     const double *eta, const double *y, const double *eta_new, double *y_new);
 
@@ -61,16 +61,16 @@ struct family_class {
      * is not 0 or 1. */
     void (*logs)(double eta, double *log_p, double *slope);
 
-    /* Goal: mean[k], k < FAMILY_MEANS: that of the derivative k of E(y | eta), over
+    /* Goal: mean[k], k < FAMILY_MEANS: the mean of the derivative k of E(y | eta), over
      * eta ~ N(centre, sd^2). Of a clamped y about that, and k < 4. */
     void (*means)(const struct family *f, double centre, double sd, double *mean);
 
     /* Goal: about the same of E(y^2 | eta), k < 3, for the shape there is. NULL: y is 0 or 1. */
     void (*squares)(const struct family *f, double centre, double sd, double *mean);
 
-    /* Goal: mean[(m - 1) * FAMILY_MEANS + k], k < FAMILY_MEANS + 1 - m: that of the derivative k of
-     * E(y^m | eta), y clamped as family_clamp() was told. NULL: y is 0 or 1, or method "clt" does
-     * not serve the family. */
+    /* Goal: mean[(m - 1) * FAMILY_MEANS + k], k < FAMILY_MEANS + 1 - m: the mean of the derivative
+     * k of E(y^m | eta), y clamped as family_clamp() was asked to. NULL: y is 0 or 1, or method
+     * "clt" does not support the family. */
     void (*powers)(const struct family *f, double centre, double sd, double *mean);
 };
 

@@ -9,7 +9,7 @@
  * poisson, negative_binomial, gamma, for proposals alone: y is clamped to [0, U], a lower bound
  * above 0 left out, and about log-normal given eta. Its log has the variance log(1 + cv^2), and a
  * count one of log(1 + 1 / U) more, which is right at the bound. Far below it mean and variance are
- * those of the family.
+ * the family's own.
  */
 #include "model/family.h"
 

@@ -123,7 +123,7 @@ static double digamma_rest(double x) {
 }
 
 /* Of the shape: the sum over k < y of 1 / (shape + k), less log(1 + mu / shape) and (y - mu) /
- * (mu + shape). What is expected of its square is an infinite sum: the squares themselves serve. */
+ * (mu + shape). Its expected square is an infinite sum: the squares themselves are used. */
 double family_negative_binomial_curve(const struct family *f, int m, const double *eta,
                                       const double *y, double *slope, double *weight,
                                       double *of_cv) {

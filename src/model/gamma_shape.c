@@ -18,7 +18,7 @@
 /* shapes below which cube roots are far from normal */
 static const double WIDE_SHAPE = 1;
 
-/* Draws that are not kept; so many where old and new cannot be told apart, but for rounding. */
+/* Draws that are not kept; so many where old and new cannot be distinguished, but for rounding. */
 enum { MOST_DRAWS = 1000000 };
 
 double gamma_shape_constant(double shape) {

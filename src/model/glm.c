@@ -161,7 +161,7 @@ static double marginal(void *self, const double *c, double n, const double *thet
 
 /* ---- records ------------------------------------------------------------ */
 
-/* narrower distributions cannot be told apart */
+/* narrower distributions cannot be distinguished */
 static const double MOST_SHAPE = 1e10;
 
 static double shape_of(const struct glm *s, const double *theta) {
@@ -309,7 +309,7 @@ static double curve(void *self, int m, const double *const *x, double *gradient,
     return log_density;
 }
 
-/* A step in log cv that is small beside what priors of it vary by, and the least precision of a
+/* A step in log cv that is small relative to the spread of its priors, and the least precision of a
  * proposal in it: where cv is near 0, neither records nor prior tell. */
 static const double CV_STEP = 1e-3, LEAST_PRECISION = 0.25;
 

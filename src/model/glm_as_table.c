@@ -8,7 +8,7 @@
  * with beta_ef of a first level 0, and pi_f the probabilities of factor f, as sticks
  * (base/sticks.h). The model determines the number of predictors e, and P with its cuts
  * (model/glm_as_table.h). Given the counts the coefficients and each factor's sticks are
- * independent; that of the coefficients is log-concave, and so are those of the sticks.
+ * independent; the density of the coefficients is log-concave, and so are the sticks' densities.
  *
  * Factors that depend on each other (model/covariates_joint.c) have log p_x in place of the first
  * sum. Given the cells of records, the probabilities of their cross-table, and what their prior
@@ -53,7 +53,7 @@ struct glm_cells {
     double *count;            /* of the cells */
     double *all;              /* and of the combinations */
     double *counted;          /* and of the levels */
-    double *value;            /* workspace: for each predictor those of the combinations */
+    double *value;            /* workspace: for each predictor the combinations' values */
     double *eta, *log_p, *slope, *sum;
     double *effect;
     double *probability;
@@ -87,7 +87,8 @@ static int is_one(const struct glm_cells *s, int x, int column) {
     return 0;
 }
 
-/* The first of a factor's coefficients among those of a predictor, whose constant is number 0. */
+/* The first of a factor's coefficients among the coefficients of a predictor, whose constant is
+ * number 0. */
 static int first_coefficient(const struct glm_cells *s, const struct factor *factor) {
     return factor->first - s->response.columns + 1;
 }
@@ -128,7 +129,7 @@ static void list_all(struct glm_cells *s) {
 
 static int count_cells(const struct glm_cells *s) { return s->response.levels * s->combinations; }
 
-/* value[x] = constant + sum over factors of that of the level */
+/* value[x] = constant + sum over factors of the level's effect */
 static void spread(const struct glm_cells *s, double constant, const double *of_level,
                    double *value) {
     int size = 1;
@@ -346,7 +347,7 @@ static void expect_squares(struct glm_cells *s, int x) {
     }
 }
 
-/* About that: of the coefficients as expected, of the sticks with those of their prior. */
+/* The information, roughly: expected for the coefficients; from counts and prior for sticks. */
 static void information(void *self, const double *theta, double *matrix) {
     struct glm_cells *s = table_of(self);
     const struct covariates *cov = s->cov;

@@ -16,7 +16,7 @@ struct cell_response {
     int predictors; /* linear ones */
     int cuts;       /* other coordinates, that all combinations share: cut_at, cut_at + 1, .. */
     int cut_at;
-    /* of each predictor: its constant's place in theta, and that of its first slope less 1 */
+    /* of each predictor: the places in theta of its constant, and of its first slope less 1 */
     const int *constant, *slopes;
 
     /* Goal: what logs() needs of theta alone. NULL: nothing. */

@@ -58,7 +58,7 @@ double hazard_log_prior(const struct hazard_process *process, double level, cons
                         double *slope, double *slope_level);
 
 /* Lower triangle of a matrix with rows of `size`, whose coordinate 0 is the level and whose
- * coordinates from `at` on are those of the rows: += about the information of the prior. */
+ * coordinates from `at` on are the rows' own: += about the information of the prior. */
 void hazard_add_information(const struct hazard_process *process, double level, const double *base,
                             int at, size_t size, double *matrix);
 

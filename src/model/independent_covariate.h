@@ -29,7 +29,7 @@ struct lone {
     int changed;     /* by the current move */
 };
 
-/* The hooks, as those of a model (contract/model.h) of one column: `theta`, `c` and `x` are the
+/* The hooks, as a model has them (contract/model.h), of one column: `theta`, `c` and `x` are the
  * covariate's own. Columns have up to MAX_BLOCK records. */
 struct lone_class {
     const char *name;

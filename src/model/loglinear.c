@@ -5,9 +5,9 @@
  *
  * a sum over margins g of the table (the generators of the model; Bishop, Fienberg & Holland
  * 1975). The value m_g of a cell of a margin is the sum of the coefficients of theta that are
- * listed for it: under treatment contrasts those of its factors' levels but the first, and of
- * their combinations. Each coefficient belongs to one margin. Impossible cells are left out of the
- * sum.
+ * listed for it: under treatment contrasts the coefficients of its factors' levels but the first,
+ * and of their combinations. Each coefficient belongs to one margin. Impossible cells are left out
+ * of the sum.
  *
  * theta: the coefficients, with independent normal priors. There is no constant: the probabilities
  * sum to 1. Records are those of model/records_of_cells.c.

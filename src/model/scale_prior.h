@@ -32,7 +32,7 @@ double scale_prior_density(const struct scale_prior *prior, double u, double *de
 
 /* sigma at a coordinate x in which a half-normal, half-t or exponential prior is nearly standard
  * normal: log
- * sigma, sigma, the derivative of log sigma in x, and that of the derivative's log. */
+ * sigma, sigma, the derivative of log sigma in x, and the derivative of the derivative's log. */
 struct scale_place {
     double log_sd, sd, slope, bend;
 };

@@ -415,7 +415,7 @@ static void describe_classes(struct smooth *s) {
 }
 
 /* The terms, from fields of one number for each smooth: intervals, lower and width (of an
- * interval); those of the cells; and centre, of y and of all columns of covariates. */
+ * interval); the fields of the cells; and centre, of y and of all columns of covariates. */
 static int read_terms(const struct fields *fields, struct smooth *s) {
     s->smooths = fields_length(fields, "intervals");
     s->linear = fields_length(fields, "centre");
@@ -474,7 +474,7 @@ static void describe(struct smooth *s, struct model *model, const double *centre
     s->coordinates = model->coordinates;
 }
 
-/* Fields: those of the terms and of the cells (model/class_cells.h); expand; linear_mean and
+/* Fields: for the terms and for the cells (model/class_cells.h); expand; linear_mean and
  * linear_precision; tau_half_t; one of a sigma (model/scale_prior.h). */
 static int create(const struct fields *fields, struct model *model) {
     struct smooth *s = plugin_memory(1, sizeof *s);

@@ -18,7 +18,7 @@
  * are few events or few who stay; l has the tails of L or heavier ones, so that weights are
  * bounded. If a_0 is declared, only open hazards are drawn.
  *
- * A hazard is far if it is open and within about exp(-FAR) of 0 or 1, and then a_0 is far too.
+ * A hazard is far if it is open and within about exp(-FAR) of 0 or 1, and then so is a_0.
  * Moves by gradients hold far coordinates fixed, and reject moves that would make others far: only
  * shifts move between the two regions.
  *

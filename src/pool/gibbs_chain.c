@@ -8,7 +8,7 @@
  *   1. each site: passes, a sweep, and theta_j given its records, as in a fit of that site alone
  *      with the prior that phi_j has given what is shared (struct augment_layer); theta_j | records
  *      by random walks on the log likelihood, what is no parameter by the model's update.
- *      Or, of counts, the table given theta_j, which stands for the records
+ *      Or, of counts, the table given theta_j, which replaces the records
  *      (table/table_chain.c): at a cost free of their number, numbers that are exact kept, and
  *      an unknown number of records moved. Of a response with levels the probabilities of the
  *      covariates' levels are no parameters: they are drawn given the table (rshares()), and walk
@@ -17,8 +17,8 @@
  *      of all sites, given the records (pool/parameters_nuts.c).
  *   3. what is shared, by random walks (pool/shared_walks.c).
  *
- * Invariants between steps: phi of a member is that of its theta; the spread is open at `at`. Cost
- * of an iteration: a round of method "augment" at each site, and the walks.
+ * Invariants between steps: phi of a member follows from its theta; the spread is open at `at`.
+ * Cost of an iteration: a round of method "augment" at each site, and the walks.
  */
 #include "pool/pool_gibbs.h"
 

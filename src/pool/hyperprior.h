@@ -38,7 +38,7 @@ struct pool_spread {
     int walk;                /* its order: each site is centred at the one before, or in line with
                                 the two before; 0: sites have no order */
     const double *first_step; /* sd of the second site about the first, in a walk of order 2 */
-    int size;                 /* coordinates behind those of the parameters */
+    int size;                 /* coordinates behind the parameters' coordinates */
     struct pool_member *last;
 
     /* workspace, of the coordinates that pool_spread_open() was given */
@@ -57,7 +57,7 @@ void pool_member_create(const struct pool_spread *spread, struct pool_member *me
 /* The means and all that members are placed with; `shared` begins with the parameters' places. */
 void pool_spread_open(struct pool_spread *spread, const double *shared);
 
-/* Log prior of the coordinates, that of the means themselves left out, and slopes, added. */
+/* Log prior of the coordinates, the prior of the means themselves left out, and slopes, added. */
 double pool_spread_prior(struct pool_spread *spread, const double *shared, double *slope);
 
 /* phi of a member at its own coordinates; those before it are placed. */
@@ -70,8 +70,8 @@ double pool_member_density(const struct pool_spread *spread, const double *share
                            struct pool_member *member);
 
 /* Log density of a member's own coordinates; adds to the slopes in what is shared, and in a walk
- * to those of the members before, and sets those in its own coordinates. In a walk to be called
- * from the last member to the first. */
+ * to the slopes of the members before, and sets those in its own coordinates. In a walk to be
+ * called from the last member to the first. */
 double pool_spread_pull(struct pool_spread *spread, const double *shared,
                         struct pool_member *member, const double *own, double *slope,
                         double *slope_own);

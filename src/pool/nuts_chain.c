@@ -22,7 +22,7 @@
  *
  *   likelihood(c_j, n_j, phi_j) volume_j(c_j) eta_j(z_j | A_j c_j)
  *
- * of totals, in coordinates where those of the response, or of all columns, may be innovations
+ * of totals, in coordinates where the totals of the response, or of all columns, may be innovations
  * (totals/response_innovations.c, totals/innovations.c);
  * what phi leaves of theta, the covariates' distribution, integrated out for each site on its own,
  * or for all sites together, with kappa as one more coordinate (contract/model_pooled_scatter.h).
@@ -76,7 +76,7 @@ static void share_factorials(struct pool *s) {
     }
 }
 
-/* of a site, beside its parameters */
+/* of a site, apart from its parameters */
 static int own_coordinates(const struct pool *s, const struct pool_site *site) {
     switch (s->family) {
     case POOL_RATES:
@@ -270,7 +270,7 @@ static int refresh(struct pool *s) {
     return hmc_refresh(&s->hmc);
 }
 
-/* The components of each site and their misfit; `complete` is then that of the state. */
+/* The components of each site and their misfit; `complete` is then the state's. */
 static void measure(struct pool *s) {
     if (s->family == POOL_CLT) {
         pool_clt_measure(s);

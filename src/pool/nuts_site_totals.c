@@ -80,7 +80,7 @@ void pool_totals_attach(struct pool *s, double *store) {
 }
 
 /* The totals of coordinates in which some may be innovations, or exact, or go with n; density.theta
- * is that of the site. site->placed is then where they are in coordinates of
+ * is the site's. site->placed is then where they are in coordinates of
  * totals/normal_coordinates.c. Returns the log Jacobian. */
 static double place(struct pool_site *site, const double *q) {
     double log_volume = 0;
@@ -304,8 +304,8 @@ static void start_innovations(struct pool *s, struct pool_site *site, const doub
     site->density.smooth = 0;
 }
 
-/* n, and what a site's own chain takes for variances before the release; returns where those of the
- * next begin. */
+/* n, and what a site's own chain assumes for variances before the release; returns where the
+ * numbers of the next begin. */
 static const double *start_size(struct pool *s, struct pool_site *site, const double *begin) {
     const int d = s->model.columns;
     struct totals_size *size = &site->resize->size;

@@ -15,7 +15,7 @@
  * deviation, its value in the imputed records varies widely, and P with its square: coordinates
  * that were learned only once made trajectories diverge.
  *
- * Cost: of a gradient, that of the likelihood of each site; of a step to A, that of two of them for
+ * Cost: of a gradient, the likelihood of each site; of a step to A, two of these likelihoods for
  * each parameter that varies; free of the number of records.
  */
 #include "pool/pool_gibbs.h"
@@ -138,8 +138,8 @@ static void tell_curvature(struct pool_records *s, struct pool_records_site *sit
 }
 
 /* Newton's step from there. A coordinate in which the likelihood has no peak, given those before
- * it, stays: that of a residual standard deviation while coefficients are far off. Returns whether
- * one did. */
+ * it, stays: for example a residual standard deviation while coefficients are far off. Returns
+ * whether one did. */
 static int newton_step(const struct pool_records *s, const double *slope, double *step) {
     static const double LEAST = 1e-10; /* of what is left of a curvature */
     const int V = s->spread.varying, *which = s->spread.which;
@@ -183,9 +183,9 @@ static double climb(struct pool_records *s, struct pool_records_site *site, doub
     return 0;
 }
 
-/* What the records of a site tell of what varies, about: where their likelihood is greatest, from
- * the anchors, and its precision. That of no more records than parameters may have its peak far
- * from where they are with the prior, or nowhere: one step then, which is short. */
+/* What the records of a site say about what varies, roughly: where their likelihood is greatest,
+ * from the anchors, and its precision. With no more records than parameters it may have its peak
+ * far from where they are with the prior, or nowhere: one step then, which is short. */
 static void tell(struct pool_records *s, struct pool_records_site *site) {
     enum { MOST_STEPS = 12 };
     static const double ENOUGH = 0.01, FURTHEST = 4;
@@ -218,7 +218,7 @@ void pool_records_given_tell(struct pool_records *s) {
 
 /* ---- a transition ------------------------------------------------------------------------ */
 
-/* the state in the coordinates that the sites are told in */
+/* the state in the coordinates that sites are given in */
 static void read_position(struct pool_records *s, double *q) {
     memcpy(q, s->at, (size_t)s->shared * sizeof(double));
     pool_spread_start(&s->spread, q);
@@ -229,7 +229,7 @@ static void read_position(struct pool_records *s, double *q) {
     }
 }
 
-/* and back, in coordinates in which nothing is told */
+/* and back, in coordinates in which nothing is given */
 static void write_position(struct pool_records *s, const double *q) {
     memcpy(s->at, q, (size_t)s->shared * sizeof(double));
     pool_spread_open(&s->spread, q);

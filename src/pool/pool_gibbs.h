@@ -14,7 +14,7 @@ struct pool_records;
 struct pool_records_site {
     struct pool_records *pool;
     struct augment augment; /* theta of its own, and its records */
-    /* NULL, or the table that stands for the records, whose theta is held: then n, theta and the
+    /* NULL, or the table that replaces the records, whose theta is held: then n, theta and the
      * complete-data statistic are all there is of these. */
     struct collapse *table;
     struct augment_layer layer;
@@ -56,7 +56,7 @@ struct pool_given {
 
 struct pool_records {
     struct model model;
-    struct model likelihood; /* whose marginal() is that of a site's records; no class: none */
+    struct model likelihood; /* whose marginal() is for a site's records; no class: none */
     int parameters, *place;  /* of a site, and where they stand in theta */
     struct pool_spread spread;
     struct places heads, shown; /* as in pool/pool_nuts.h */

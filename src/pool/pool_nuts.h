@@ -33,7 +33,7 @@ enum pool_innovations { INNOVATE_NONE, INNOVATE_RESPONSE, INNOVATE_ALL };
 enum pool_family { POOL_RATES, POOL_TOTALS, POOL_CLT };
 
 /* The release of one site. Its own coordinates are `size` from `at` on: where sites have parameters
- * of their own these come first, then those of the totals. */
+ * of their own these come first, then the totals' coordinates. */
 struct pool_site {
     /* What a gradient needs of a rate is in one place: many sites are far apart in memory. */
     struct pool_member member; /* parameters, in theta's coordinates */
@@ -57,12 +57,12 @@ struct pool_site {
 };
 
 struct pool {
-    struct model model; /* with the prior, which is that of the shared parameters */
+    struct model model; /* with the prior, which is the prior of the shared parameters */
     enum pool_family family;
     double n;       /* records of all sites */
     int unsized;    /* sites whose n is not known */
     double rounded; /* absolute kernels, for slopes: as far from their kinks */
-    int shared;     /* coordinates before those of the sites */
+    int shared;     /* coordinates before the sites' */
     int size;       /* coordinates */
 
     /* Parameters that are coordinates, or whose mean over sites is, and where they stand in theta.
@@ -178,8 +178,8 @@ double pool_totals_log(struct pool *pool, struct pool_site *site, const double *
 /* Coordinates of the sites' totals, and about how wide these are given phi. */
 void pool_totals_start(struct pool *pool, const struct pool_begin *begin, double *q, double *unit);
 
-/* Steps of the unknown n of sites, whose parameters are those of the state; what mcmc/hmc.h knows
- * of the place must be drawn anew then. */
+/* Steps of the unknown n of sites, whose parameters are the state's; what mcmc/hmc.h knows
+ * of the place must be drawn again then. */
 void pool_totals_move_sizes(struct pool *pool, int iteration, int warmup);
 
 /* ---- sites of totals with a normal distribution: pool/nuts_site_clt.c ---- */

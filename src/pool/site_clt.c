@@ -17,7 +17,7 @@
  * integrated out, which pool/hyperprior.c uses. Errors in these affect only the shape of the
  * posterior in the coordinates, not the posterior.
  *
- * Cost, free of n: that of a gradient of clt/clt_nuts_moves.c, and size^2 for the map. No
+ * Cost, free of n: a gradient of clt/clt_nuts_moves.c, and size^2 for the map. No
  * allocation except in pool_clt_create().
  */
 #include "pool/site_clt.h"

@@ -7,9 +7,9 @@
 struct pool_clt {
     struct clt *alone; /* the site's release, its records and their distribution */
     int parameters;    /* phi, those that are pooled */
-    int size;          /* coordinates of the site beside phi */
+    int size;          /* coordinates of the site other than phi */
     int *phi_at;       /* where phi stands among the coordinates of theta that move */
-    int *own_at;       /* and where those beside it do, innovations behind them */
+    int *own_at;       /* and where the others do, innovations behind them */
 
     /* Where the site's own mode has phi and all else; slopes of the latter in phi, a row for each
      * of them; rows of a lower triangle, packed. */

@@ -180,7 +180,7 @@ static double normaliser(const struct pool_rate *rate, double t, double *slope) 
     return rate->n * (log1p(small) + (t > 0 ? 0 : -t));
 }
 
-/* log of term i over term k, but for what the nodes stand for */
+/* log of term i over term k, but for what the nodes represent */
 static double above(const struct pool_rate *rate, double eta, int i, int k) {
     const double apart = rate->at ? rate->at[i] - rate->at[k] : i - k;
     return weight_at(rate, i) - weight_at(rate, k) + apart * eta;
@@ -394,7 +394,7 @@ double pool_rate_log(const struct pool_rate *rate, double t, double *slope) {
 
 /* ---- draws -------------------------------------------------------------------------------- */
 
-/* A continuous total is somewhere in what its node stands for. */
+/* A continuous total is somewhere in what its node represents. */
 static double draw_at(const struct pool_rate *rate, int i, struct rng *rng) {
     if (!rate->at) return total_at(rate, i);
     return rate->at[i] + (rng_uniform(rng) - 0.5) * exp(rate->log_gap[i]);

@@ -35,7 +35,7 @@ struct pool_rate {
     double n, first; /* records; the total that the first weight is of */
     int count;
     const double *log_weight;
-    const double *at, *log_gap;  /* a continuous total: nodes, and what each stands for; or NULL */
+    const double *at, *log_gap;  /* a continuous total: nodes, and what each represents; or NULL */
     int concave;                 /* is log_weight? */
     const double *rise, *fall;   /* as above; NULL: terms are not summed by their ratios */
     const double *lower, *upper; /* bounds of a record; NULL: none is outside */

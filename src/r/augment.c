@@ -349,8 +349,8 @@ static void start(void *self, SEXP problem) {
 }
 
 /* For tests: log density, gradient and coordinates that the records' moves see, or where `exact`
- * is NA those of a response's coefficients; the coordinates are the state's own where q has another
- * length. */
+ * is NA that moves of a response's coefficients see; the coordinates are the state's own where q
+ * has another length. */
 SEXP ffi_augment_density(SEXP problem, SEXP state, SEXP exact, SEXP q) {
     struct augment *a = read(problem);
     struct rng rng;

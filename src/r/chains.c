@@ -122,7 +122,7 @@ SEXP ffi_run(SEXP problem, SEXP state, SEXP block, SEXP schedule) {
     return R_NilValue;
 }
 
-/* What the chain in that state tells of itself: a named vector. */
+/* What the chain in that state reports about itself: a named vector. */
 SEXP ffi_chain_diagnostics(SEXP problem, SEXP state, SEXP schedule) {
     const struct method *method = find_method(problem);
     void *self = method->read(problem);

@@ -42,7 +42,7 @@ const void *find_class(const struct registry *registry, SEXP name);
 int find_name(SEXP name, int count, const char *const *names);
 
 /* A specification: a list with the `name` of a plug-in and its `fields`, numeric
- * vectors; where its hooks are R functions, these too. Linear queries of a statistic, or of
+ * vectors; where its hooks are R functions, also these. Linear queries of a statistic, or of
  * moments, have instead of a name the specification that they are `of`. */
 struct fields read_fields(SEXP spec);
 struct model read_model(SEXP spec);

@@ -245,9 +245,9 @@ static SEXP refusal(const char *block, const char *reason) {
     return out;
 }
 
-/* theta of reported values, or of a matrix with those of a draw in each column; or, as strings, the
- * block that refuses the first that is refused, and why: its transform, "model" (its own invert()),
- * "absent" (it has none), "prior" (density 0) */
+/* theta of reported values, or of a matrix with one draw's values in each column; or, as strings,
+ * the block that refuses the first that is refused, and why: its transform, "model" (its own
+ * invert()), "absent" (it has none), "prior" (density 0) */
 SEXP ffi_model_invert(SEXP spec, SEXP values) {
     const struct model model = read_model(spec);
     if (model.values && !model.values->invert) return refusal("", "absent");

@@ -7,7 +7,7 @@
 
 int *read_places(SEXP list, const char *name, int *count);
 
-/* What varies between sites, and the priors of how widely; not what is told of means. */
+/* What varies between sites, and the priors of how widely; not what is known about means. */
 void read_spread(SEXP partial, struct pool_spread *spread);
 
 #endif

@@ -48,7 +48,7 @@ static size_t walks_length(const struct pool_records *s) {
     return sum;
 }
 
-/* what all have of these, and what imputed records need beside */
+/* what all have of these, and what imputed records need in addition */
 enum { POOL_PARTS = 6, RECORD_PARTS = 3 };
 
 static struct state_shape shape(const void *self) {

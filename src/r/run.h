@@ -11,7 +11,7 @@
  * keeps after them. */
 int statistic_width(SEXP problem);
 
-/* A vector of the state beside those that every method has: theta, rng, the number
+/* A vector of the state in addition to those that every method has: theta, rng, the number
  * of iterations made, and counters. */
 struct state_part {
     const char *name;
@@ -41,7 +41,7 @@ struct method {
     void (*resume)(void *self); /* what follows from an old state; may be NULL */
     void (*detach)(void *self, SEXP state);
 
-    /* What the chain tells of itself, `after` iterations after warmup: R reads the names. */
+    /* What the chain reports about itself, `after` iterations after warmup: R reads the names. */
     void (*diagnostics)(const void *self, double after, struct chain_diagnostics *told);
 
     /* A new state: theta is as given, all else 0. `may_fail`: one where the noise is impossible is
@@ -67,7 +67,7 @@ const struct size_prior *read_size_prior(SEXP problem);
 struct collapse;
 struct collapse *read_collapse(SEXP problem);
 
-/* A problem of method "clt", its sampler's workspace too: of a site in method "pool". */
+/* A problem of method "clt", with its sampler's workspace: also of a site in method "pool". */
 struct clt;
 struct clt *read_clt(SEXP problem);
 

@@ -363,8 +363,9 @@ static struct matrix variance_bend(const struct moments *a, struct matrix w, str
 }
 
 /* What T is made of: see score_at() in R. `at`: of ffi_point_slopes(), its moments with pairs if
- * the mean's second derivatives count; `numbers`: those of the null hypothesis; `most`: coordinates
- * for which, and numbers of which, the second derivatives of the covariance count too. */
+ * the mean's second derivatives count; `numbers`: the numbers of the null hypothesis; `most`:
+ * coordinates for which, and numbers of which, the second derivatives of the covariance also count.
+ */
 SEXP ffi_score_at(SEXP at, SEXP numbers, SEXP null_step, SEXP spread, SEXP side, SEXP curved,
                   SEXP most) {
     const struct matrix w = matrix_read(list_element(at, "w")),
@@ -437,8 +438,8 @@ SEXP ffi_score_at(SEXP at, SEXP numbers, SEXP null_step, SEXP spread, SEXP side,
     return values;
 }
 
-/* 1 + x, the variance where it is linear in what the numbers estimate, as that of a normal mean is;
- * a positive number for every x */
+/* 1 + x, the variance where it is linear in what the numbers estimate, as the variance of a normal
+ * mean is; a positive number for every x */
 static double variance_ratio(double x) {
     return x > -0.8 ? 1 + fmin(x, 100) : 0.2 * exp(5 * (fmax(x, -2) + 0.8));
 }

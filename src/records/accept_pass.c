@@ -5,7 +5,7 @@
  * there is a variant for each type of problem that becomes faster by one; `variants` at the end
  * lists their purposes. All of them make the same decisions from the same random numbers.
  *
- * Invariants: gap[i] > 0 where record i's proposal is rejected; residuals are those of the
+ * Invariants: gap[i] > 0 where record i's proposal is rejected; residuals belong to the
  * records as decided; `taken` thresholds are used up. Cost per record: O(components)
  * additions and a threshold, O(touched) where the statistic is a table of counts. No
  * allocation, no R call.
@@ -343,7 +343,7 @@ static INLINE double kernel_change(enum kernel kernel, double old, double change
 }
 
 /* A record's change of energy, in lanes: leaving the cell of an even margin,
- * entering its other one, leaving that of an odd margin, entering. */
+ * entering its other one, leaving the cell of an odd margin, entering. */
 static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one, int count) {
     const struct part *part = a->layout.counts;
     const int touched = one ? 1 : part->stat.touched, stride = a->block.most;
@@ -529,7 +529,7 @@ static int always(const struct augment *a, int ahead) {
     return 1;
 }
 
-/* The first that serves is taken. `ahead`: thresholds and innovations are drawn by the pass.
+/* The first that fits is used. `ahead`: thresholds and innovations are drawn by the pass.
  * Times are from bench/results.md: a record update without the variant over one with it. A
  * variant that does not save 15 per cent where users meet it does not stand here. */
 static const struct variant {

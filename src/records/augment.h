@@ -51,7 +51,7 @@ struct part {
 /* What steps of all records do with what is released of totals and of products: all of it stays;
  * totals grow with the root of n; or some are drawn from their release and the noise. How often
  * each of these is made is learned. Or one column's totals and square grow with n, or n stays and a
- * column's scatter is drawn anew. */
+ * column's scatter is drawn again. */
 enum resize_kind {
     RESIZE_HOLD,
     RESIZE_STRETCH,
@@ -204,7 +204,7 @@ struct record_maps {
 struct hole_crossings {
     int components, crossing;
     /* of each component, 6: two columns, then what a release of n adds, and multiples of the
-     * columns' totals and of that of their product, about the origins */
+     * columns' totals and of the total of their product, about the origins */
     const double *terms, *origin;
     const int *first;     /* of its pieces of noise, where their centres are; and of the last */
     const double *centre; /* in the component's units */
@@ -228,7 +228,7 @@ struct augment {
     struct size size;
     int plain;                   /* no partial refresh: the sweep of Ju et al. alone */
     struct surrogate *surrogate; /* what is expected of all records' totals; NULL: none */
-    void *own[MOVES];            /* what each move has of its own; NULL: it does not serve */
+    void *own[MOVES];            /* what each move has of its own; NULL: it is not made */
 
     /* State: with these restored, a run continues bit for bit. The residuals are copied in and out
      * because the dense part swaps places with its candidate. */
@@ -238,7 +238,7 @@ struct augment {
     struct rng *rng;
     struct adapt adapt;
     struct theta_update update; /* of a model without rtheta() */
-    struct rounds rounds;       /* where augment_makes_rounds(), or those of a pool */
+    struct rounds rounds;       /* where augment_makes_rounds(), or a pool's rounds */
     struct residuals residual;
     struct counters count;
 
@@ -299,7 +299,7 @@ void augment_start(struct augment *a, int search, const double *sd);
 void augment_find_support(struct augment *a);
 
 /* The density that surrogate transitions, or exact ones, move on, and its gradient, at
- * coordinates q; those of the records where the first is NaN, which are written to q. */
+ * coordinates q; the records' coordinates where the first is NaN, which are written to q. */
 double augment_surrogate_density(struct augment *a, int exact, double *q, double *gradient);
 
 /* The same of the moves of a response's coefficients. */
@@ -315,7 +315,7 @@ double augment_energy(struct augment *a);
 /* Where n is unknown: is there too little room for the births of an iteration? */
 int augment_is_full(const struct augment *a);
 
-/* What the chain tells of itself, `after` iterations after warmup. */
+/* What the chain reports about itself, `after` iterations after warmup. */
 void augment_diagnostics(const struct augment *a, double after, struct chain_diagnostics *told);
 
 /* One iteration: non-centred passes, a sweep, a draw of theta. Warmup ends

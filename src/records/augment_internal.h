@@ -127,7 +127,7 @@ void augment_log_density(const struct augment *a, const struct part *part, int c
 /* of a release of n, with so many records more */
 double augment_size_energy(const struct augment *a, double more);
 
-/* of all totals: dense residuals, and those of the cells */
+/* of all totals: dense residuals, and the residuals of the cells */
 double augment_total_energy(const struct augment *a, const struct residuals *of);
 
 /* extra[i] += sign * energy of the local noise of record i of the block */
@@ -229,7 +229,7 @@ static inline int augment_resizes(const struct augment *a) {
     return OWN(a, resize) || OWN(a, resize_counts);
 }
 
-/* Do such steps draw n anew, and records with it, often enough? */
+/* Do such steps redraw n, and records with it, often enough? */
 int augment_redraws(const struct augment *a);
 
 /* ---- records/redraw_steps.c ------------------------------------------------------------ */

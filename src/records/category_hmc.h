@@ -20,7 +20,7 @@ struct category_moves {
     struct trajectory path;
     double *unit; /* of each coordinate, where the metric begins; part of the store */
 
-    /* The points, filled in by the caller: records whose covariates stand for all, `share` records
+    /* The points, filled in by the caller: records whose covariates represent all, `share` records
      * each; component j of point i with level k at add[(k * dense + j) * MAX_POINTS + i], the cells
      * that it touches at touch[(k * touched + t) * MAX_POINTS + i]. */
     int points, touched;
@@ -54,7 +54,7 @@ void category_moves_correct(void *self, const double *total);
 int category_moves_propose(void *self, struct rng *rng, double *theta, double *gain);
 void category_moves_learn(void *self, const struct trajectory_seen *seen, struct rng *rng);
 
-/* Log density and gradient at coordinates q; at those of the state where q[0] is NaN. For tests. */
+/* Log density and gradient at coordinates q; at the state's where q[0] is NaN. For tests. */
 double category_moves_density(struct category_moves *r, double *q, double *gradient);
 
 #endif

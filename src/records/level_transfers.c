@@ -13,7 +13,7 @@
  * whose first part is 1 under a uniform prior. theta's probabilities must be drawn after it.
  *
  * Dependent factors, and factors on which other columns depend, are treated as one factor: their
- * cross-table, whose weights alpha are those of the current theta.
+ * cross-table, whose weights alpha come from the current theta.
  *
  * The records are sorted by level, the levels in an order that is drawn each time; transfers are
  * between neighbours and move the boundary. m is geometric-like, its scale learned in warmup, one

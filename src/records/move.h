@@ -17,7 +17,7 @@ enum move_phase { MOVE_NUMBER, MOVE_BEFORE, MOVE_AFTER };
 struct round {
     int iteration, warmup;
     int learning;     /* in a warmup that learns */
-    int looking;      /* at passes that may not serve, see mcmc/adapt.h */
+    int looking;      /* at passes that may not be worth their cost, see mcmc/adapt.h */
     int empty;        /* are there no records? Known once their number has moved. */
     int closes;       /* a window of warmup closes with this round */
     double swept;     /* share of the sweep's proposals that were accepted */
@@ -33,8 +33,8 @@ struct move_start {
     const double *sd;
 };
 
-/* A hook that is NULL does nothing. Each sees for itself whether the move serves: all but the first
- * and start_site() have the first of all sites. */
+/* A hook that is NULL does nothing. Each sees for itself whether the move applies: all but the
+ * first and start_site() have the first of all sites. */
 struct move {
     enum move_phase phase;
     const char *store; /* the name of its vector of the state; NULL: none */
@@ -43,7 +43,7 @@ struct move {
     void (*prepare)(struct augment *a);         /* once all else of the problem is there */
     void (*make_room)(struct augment *a);       /* workspace of one entry a record, again */
 
-    /* Numbers in that vector, 0 where the move does not serve; and a view of it. */
+    /* Numbers in that vector, 0 where the move does not apply; and a view of it. */
     size_t (*stored)(const struct augment *a);
     void (*attach)(struct augment *a, double *store);
 

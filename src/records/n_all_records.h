@@ -33,9 +33,9 @@ struct resize {
         double *total, *level;
         double *cross; /* the level's share that is subtracted there */
     } pace;
-    /* The place of a component from 1 on, 0 where it is not released: that of the count of a level,
-     * of a column's total, of its total in a level (k x d), of the product of two columns. And
-     * whether totals of a column are there for all levels. */
+    /* The place of a component from 1 on, 0 where it is not released: the place of the count of a
+     * level, of a column's total, of its total in a level (k x d), of the product of two columns.
+     * And whether totals of a column are there for all levels. */
     struct {
         int *level, *total, *cross, *product, *all;
     } told;

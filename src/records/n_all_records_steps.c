@@ -26,7 +26,7 @@
  *   in their level, are removed, and others added; U' is then the shape of Y. The joint
  *   distribution of (U, U') is symmetric, so this step is reversible in the uniform distributions.
  *
- * It is accepted by the ratio of eta over that of the surrogate (Liu 2001). Theta must be drawn
+ * It is accepted by the ratio of eta over the surrogate's (Liu 2001). Theta must be drawn
  * after it. Without bounds that is 1, and n is nearly independent of its previous value. After
  * warmup, a round with steps from the distribution that warmup learned has two of them, before and
  * after the surrogate's trajectories, each with a shorter chain, like those of warmup: where one
@@ -168,7 +168,7 @@ static void take_away(struct augment *a, int g, int start, int end) {
 }
 
 /* m of those of level g, chosen uniformly, to `list`. Not some that stand together: where a record
- * stands tells of it, for births go to the end. */
+ * stands depends on it, for births go to the end. */
 static void choose_level(struct augment *a, int g, int m, int *list) {
     int *all = resize_of(a)->gone.all;
     if (resize_of(a)->k > 1)
@@ -337,7 +337,7 @@ static double follow(struct augment *a, ptrdiff_t *stay, int *born) {
 }
 
 /* Records that came stand at the end, level after level. But a sweep visits records in their order,
- * which must not tell of their levels: these go to any place. */
+ * which must not depend on their levels: these go to any place. */
 static void scatter(struct augment *a, int born) {
     struct resize *r = resize_of(a);
     const ptrdiff_t first = a->n - born;
@@ -396,7 +396,7 @@ static int walk(struct augment *a, int fresh, enum resize_way way, int learning,
     return r->next != records;
 }
 
-/* One way, for as long as a run goes on; in warmup now and then the other, which may come to serve.
+/* One way, for as long as a run goes on; in warmup now and then the other, which may become better.
  */
 static enum resize_way choose_way(struct augment *a, int learning) {
     const double *taken = a->size.births.ways;

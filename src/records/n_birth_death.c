@@ -47,9 +47,9 @@
 enum { SIZE_MOVES = 4, TILTED = 2 };
 
 /* After warmup one of so many iterations has a step that takes theta along to a number near n,
- * beside the one to where warmup saw n, and in warmup these alternate. Where births alone go as
- * far, two of so many in warmup have either, and one after it the latter. Where the latter are
- * accepted less often than POOR, every iteration has both. */
+ * in addition to the one to where warmup saw n, and in warmup these alternate. Where births alone
+ * go as far, two of so many in warmup have either, and one after it the latter. Where the latter
+ * are accepted less often than POOR, every iteration has both. */
 enum { SELDOM = 4 };
 static const double POOR = 0.4, FORGET = 0.02;
 
@@ -178,7 +178,7 @@ static void move_size(struct augment *a, int learning) {
     if (learning) units_learn(&b->scale, &b->tries, accept, a->size.most_born);
 }
 
-/* How many batches of m records cost little beside so many others. */
+/* How many batches of m records cost little relative to so many others. */
 static int count_batches(double others, int m) {
     const double most = floor(others / (SMALL * m));
     return most < 1 ? 1 : most > MOST_BATCHES ? MOST_BATCHES : (int)most;
@@ -192,8 +192,8 @@ static double log_mean(int count, const double *log_x) {
     return most + log(sum / count);
 }
 
-/* Draws batches of m records under theta beside those that a->size.beside is of, from `first` on,
- * and the log of the mean of eta over all `count`. */
+/* Draws batches of m records under theta in addition to those that a->size.beside is of, from
+ * `first` on, and the log of the mean of eta over all `count`. */
 static double draw_batches(struct augment *a, const double *theta, int m, int first, int count) {
     double *const log_eta = a->size.batch_log;
     for (int k = first; k < count; ++k) {

@@ -237,8 +237,8 @@ static void evaluate(struct augment *a, struct counts_state *s) {
                      *a->adapt.temper * s->energy;
 }
 
-/* A new value of what is held from its release and the noise; the log density of the old value over
- * that of the new. */
+/* A new value of what is held from its release and the noise; the log density of the old value less
+ * the new value's. */
 static double refresh(struct augment *a, double *at) {
     const int j = counts_of(a)->held;
     const enum kernel kernel = a->noise.kernel[j];
@@ -327,7 +327,7 @@ static double sum_of(ptrdiff_t n, const double *x) {
     return sum;
 }
 
-/* n records with that sum, drawn anew. Returns the sum that they have. */
+/* n records with that sum, drawn from scratch. Returns the sum that they have. */
 static double draw_all(struct augment *a, const struct counts_state *to, double *x) {
     struct resize_counts *r = counts_of(a);
     const ptrdiff_t n = (ptrdiff_t)to->n;

@@ -13,7 +13,7 @@
  *   deviation, and in half of the cases a new correlation with another one, independent of the old
  *   ones: its logarithm, and Fisher's z, have Cauchy distributions about the estimates from the
  *   released square and product without bounds. These have tails that a prior seldom outweighs;
- *   with tails as short as those of the noise (RESIZE_REFRESH) steps would seldom propose the
+ *   with tails as short as the noise's (RESIZE_REFRESH) steps would seldom propose the
  *   other mode.
  * Other correlations stay. With d columns and b the change of log sd, the Jacobian is exp((d + 1)
  * b), and (1 - r'^2) / (1 - r^2) for a new correlation r'.
@@ -22,8 +22,8 @@
  */
 #include "records/n_all_records.h"
 
-/* Scales of these Cauchy distributions: that of the logarithm is the noise's, but for a least one,
- * and never above 0.5, since the square is taken to be at least the noise. */
+/* Scales of these Cauchy distributions: the scale of the logarithm is the noise's, but for a least
+ * one, and never above 0.5, since the square is taken to be at least the noise. */
 static const double NARROWEST = 0.1, OF_Z = 0.3;
 
 /* Changes of the logarithm, and Fisher's z, beyond which nothing is proposed. */

@@ -22,7 +22,7 @@
  * takes long, the reverse step is also tried, and the step is not made if that does not return to
  * the current values. With D the determinant of the slopes of (H, Q) in the means that move and
  * the standard deviation, the Jacobian of the step in (T, S) is D / D', times N_g' / N_g for each
- * mean and n' sd' / (n sd) for the square; that of a product follows from 1 - r^2 of its
+ * mean and n' sd' / (n sd) for the square; the factor of a product follows from 1 - r^2 of its
  * correlations r. The coordinates of theta that the model keeps move with n as learned in warmup,
  * and a residual standard deviation moves with the records' own.
  *
@@ -329,7 +329,7 @@ static double propose_product(struct augment *a, int i, int j) {
 }
 
 /* A new value of component `at` - 1 from its release and the noise, by chance in half of the cases:
- * the change, and the log density of the old value over that of the new. */
+ * the change, and the log density of the old value less the new value's. */
 static double refresh(struct augment *a, int at, double *log_back) {
     const struct resize *r = resize_of(a);
     if (at == 0 || rng_bits(a->rng) >> 63) return 0;
@@ -343,7 +343,7 @@ static double refresh(struct augment *a, int at, double *log_back) {
 }
 
 /* Changes of H, Q and products that new values of some components make. Returns the log density of
- * the old ones over that of the new. */
+ * the old ones less the new ones'. */
 static double refresh_components(struct augment *a) {
     struct resize *r = resize_of(a);
     const struct component *component = a->surrogate->density.component;

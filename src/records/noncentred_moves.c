@@ -2,7 +2,7 @@
  * = T(u, theta'), accepted with p(theta') eta(z | s') / (p(theta) eta(z | s)). mcmc/adapt.h
  * chooses the steps to propose.
  *
- * Invariant: log_prior and energy are those of the state while passes run. Cost of a
+ * Invariant: log_prior and energy are the state's while passes run. Cost of a
  * pass: the model's move() and the statistic's total() of every record; a kept one
  * writes the records.
  */

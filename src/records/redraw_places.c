@@ -233,7 +233,7 @@ static void clamp_record(struct redraw *r, const struct place *at, int k) {
     }
 }
 
-/* The coordinates in place of what is not told. */
+/* The coordinates in place of what is not known. */
 static void measure_untold(struct redraw *r, const struct place *at) {
     const int d = r->d, size = r->size;
     for (int k = 0; k < size; ++k)

@@ -8,7 +8,7 @@
  * which are short where there is one column. */
 enum { MOST_REDRAWN = 20000, MOST_REDRAWN_ALONE = 200000 };
 
-/* Means and factor, the clamped totals that they solve for, or what stands for those that are not
+/* Means and factor, the clamped totals that they solve for, or what replaces those that are not
  * released, the complete-data statistic, log h and
  * U. */
 struct place {
@@ -17,7 +17,7 @@ struct place {
 };
 
 /* A released component: constant + sum of coef times totals and products. `component` is negative
- * where none tells of the total or product. */
+ * where none determines the total or product. */
 struct told {
     int component, at[3];
     double constant, coef[3];
@@ -60,7 +60,7 @@ static inline struct redraw *redraw_of(const struct augment *a) { return OWN(a, 
 /* ---- records/redraw_places.c ------------------------------------------------------------- */
 
 /* Workspace, for `records` of them; NULL where other things than totals and products are released,
- * or one of these twice; or not all, and what is not told has no bounds, or is part of what is. */
+ * or one of these twice; or not all, and what is missing has no bounds, or is part of what is. */
 struct redraw *redraw_new(const struct augment *a, ptrdiff_t records);
 
 /* For any number of records n: a uniform draw of the shape; shape, means and factor of the records,

@@ -103,7 +103,7 @@ static int try(struct augment *a, int kind, double temper, const struct place *n
     return redraw_solve(a, next) && fall - next->log_density < threshold;
 }
 
-/* The records become those of the place. */
+/* The records become the place's records. */
 static void keep(struct augment *a, const struct place *at) {
     redraw_write(a, redraw_of(a), a->n, at);
     augment_sum_up(a);

@@ -11,7 +11,7 @@
  *
  *   q(s) = exp(g's) (1 + s'C s / (2 TAIL))^-TAIL,
  *
- * whose tails are as long as those of h, which are longer than those of a normal density, so that
+ * whose tails are as long as the tails of h, which are longer than a normal density's, so that
  * a chain does not get stuck there. The noise cancels from the ratio: it is h' / h over q' / q.
  * The better log q, the guide, follows log h, the more often the step is accepted; with g = C = 0
  * totals come from the release and the noise alone.
@@ -226,7 +226,7 @@ static double look(struct augment *a, double length, struct place *at) {
     return here;
 }
 
-/* What is not told is taken to be about where the bounds have it. */
+/* What is not known is taken to be about where the bounds have it. */
 static void expect_untold(struct redraw *r, int k, double centre, double sd) {
     if (r->total[k].component >= 0) return;
     r->guide.centre[k] = centre;
@@ -257,7 +257,7 @@ int redraw_read_release(struct augment *a, double *seen) {
 static int rounds(const struct redraw *r) { return r->untold > 0 ? UNTOLD_ROUNDS : ROUNDS; }
 
 /* From a centre with log h about `before` to the mean, or so much of the way that log h falls by no
- * more than FALL: far from the mode it is not about quadratic in what is not told. */
+ * more than FALL: far from the mode it is not about quadratic in what is not known. */
 static void go_to_mean(struct augment *a, struct place *at, double before) {
     struct guide *g = &redraw_of(a)->guide;
     const int size = redraw_of(a)->size;

@@ -11,7 +11,7 @@ struct response {
     const struct model *model;
     double n;
     int p;                         /* columns of the linear predictor */
-    struct totals_density density; /* of which only the noise serves */
+    struct totals_density density; /* of which only the noise is used */
     const double *released;        /* density.noise has these less the reference's error */
 
     struct trajectory path;
@@ -30,7 +30,7 @@ void response_attach(struct response *r, double *store);
 int response_begin(struct response *r, const double *c, const double *theta, struct rng *rng);
 
 /* NUTS on the surrogate's density from where response_begin() was, the noise's exponent rising to
- * `temper`: writes coefficients that suit the release into theta. Begins the moves anew. */
+ * `temper`: writes coefficients that suit the release into theta. Restarts the moves. */
 void response_search(struct response *r, double temper, struct rng *rng, double *theta);
 
 /* The next four take a struct response.
@@ -47,7 +47,7 @@ int response_propose(void *self, struct rng *rng, double *theta, double *gain);
 
 void response_learn(void *self, const struct trajectory_seen *seen, struct rng *rng);
 
-/* Log density and gradient at coordinates q; at those of the state where q[0] is NaN. For tests. */
+/* Log density and gradient at coordinates q; at the state's where q[0] is NaN. For tests. */
 double response_density(struct response *r, double *q, double *gradient);
 
 #endif

@@ -2,7 +2,7 @@
  * held fixed. A surrogate proposes them (records/response_hmc.c, or records/category_hmc.c for one
  * of several levels), the records decide.
  *
- * Cost a move: a pass for the totals at the reference, one for those of the proposal, and what
+ * Cost a move: a pass for the totals at the reference, one for the totals at the proposal, and what
  * keeps it. No allocation.
  */
 #include "contract/model_move.h"

@@ -24,7 +24,7 @@
  *
  *   min(1, [eta(z | s') / eta(z | surrogate')] / [eta(z | s) / eta(z | surrogate)]),
  *
- * which makes the move exact. Parameters that do not integrate out are coordinates too.
+ * which makes the move exact. Parameters that do not integrate out are also coordinates.
  *
  * If clamping is so strong that the ends of long trajectories are rejected, they follow the exact
  * density instead: clamping is continuous, its gradient two passes over the records for each step.
@@ -89,17 +89,17 @@ enum { TERMS = 3 };
  * little noise, a step costs too much. */
 enum { FEW = 20, SEVERAL = 60 };
 
-/* Noise beside the scatter below which the density is narrow, and below which a dense metric of
- * several coordinates is worth its cost. */
+/* Noise relative to the scatter below which the density is narrow, and below which a dense metric
+ * of several coordinates is worth its cost. */
 static const double NARROW = 10, VERY_NARROW = 1.5;
 
 enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, SCALARS = 10 };
 
 static double log_density(void *self, const double *q, double *gradient);
 
-/* Where the noise is small beside the scatter, the density of rows of the inverse factor is narrow
- * and bent, and steps would be short: rows of F itself, and longer training. Few coordinates do
- * without (bench/results.md, Regressions of real size). */
+/* Where the noise is small relative to the scatter, the density of rows of the inverse factor is
+ * narrow and bent, and steps would be short: rows of F itself, and longer training. Few coordinates
+ * do without (bench/results.md, Regressions of real size). */
 static int is_narrow(const struct surrogate *s) {
     return s->scatter_noise < NARROW && s->density.size > FEW;
 }
@@ -118,7 +118,7 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     if (!model->marginal || n < k + d + 1 || (riders > 0 && !model->predictor)) return 0;
     struct totals_density *density = &s->density;
     totals_density_create(density, model, n, d, column, k, fixed);
-    /* beside a response whose coefficients are tied, rows of F itself mix better */
+    /* with a response whose coefficients are tied, rows of F itself mix better */
     if (!model->predictor && !is_narrow(s)) totals_invert_rows(&density->totals);
     if (riders > 0) totals_density_carry(density, riders, rider);
     const size_t size = (size_t)density->size, width = (size_t)density->totals.width;
@@ -293,7 +293,7 @@ int surrogate_begin(struct surrogate *s, const double *c, const double *theta) {
     return 1;
 }
 
-/* The density is that of the release, with nothing added at a reference. */
+/* The density follows from the release, with nothing added at a reference. */
 static void see_release(struct surrogate *s) {
     memcpy(s->work.offset, s->released, (size_t)s->density.noise.size * sizeof(double));
 }
@@ -304,11 +304,11 @@ static void begin_trial(struct surrogate *s) {
     *s->followed = TARGET;
 }
 
-/* NUTS anew from `here`, which moves on; where the noise's exponent is to rise, until its energy
- * is what that of a draw is. Returns whether there is a density. */
+/* A fresh run of NUTS from `here`, which moves on; where the noise's exponent is to rise, until its
+ * energy is what the energy of a draw is. Returns whether there is a density. */
 static int run(struct surrogate *s, int iterations, int cooling, struct rng *rng) {
     struct totals_density *density = &s->density;
-    density->rounded = 0; /* that of the last trajectory is no part of the state */
+    density->rounded = 0; /* the last trajectory's value is no part of the state */
     totals_density_units(density, s->here, s->there, s->work.hmc);
     memset(s->work.hmc, 0, hmc_workspace(density->size, metric(s)) * sizeof(double));
     hmc_start(&s->hmc, s->here, s->there);
@@ -323,7 +323,7 @@ static int run(struct surrogate *s, int iterations, int cooling, struct rng *rng
         hmc_learn(&s->hmc, k, iterations, &s->told, rng);
     }
     (void)hmc_refresh(&s->hmc);
-    /* beside a response there is but one trajectory a sweep */
+    /* with a response there is but one trajectory a sweep */
     const double share = density->model->predictor ? 1 : OF_NUTS;
     *s->length = fmin(fmax(share * hmc_length(&s->hmc), QUARTER), LONGEST);
     copy(s, s->here, s->hmc.q);

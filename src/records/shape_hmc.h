@@ -26,7 +26,7 @@ struct surrogate {
     const double *released;      /* density.noise.released is these less what the bounds do */
     const double *centre;        /* of the columns in the complete-data statistic */
     const double *lower, *upper; /* bounds of the free columns, less their centres */
-    double scatter_noise;        /* how large the noise is beside their scatter; see R */
+    double scatter_noise;        /* how large the noise is relative to their scatter; see R */
     int same_bounds;             /* do all statistics clamp a column to the same? */
 
     /* Views into the store: with it restored, a chain continues bit for bit. */
@@ -34,7 +34,7 @@ struct surrogate {
     double *length;    /* of a trajectory, in units of the metric, */
     double *share;     /* and what of it a surrogate's has */
     double *followed;  /* running mean of the probability that the records follow */
-    double *exact;     /* are trajectories those of the exact density? */
+    double *exact;     /* do trajectories follow the exact density? */
     double *unbounded; /* or of a surrogate that needs no bounds? */
     double *tried;     /* iterations since the reference is what it is, */
     double *trained;   /* the noise's exponent where NUTS ran there; 0: it has not */
@@ -119,7 +119,7 @@ void surrogate_take(const struct surrogate *s, double *c, double *theta);
 void surrogate_leave(struct surrogate *surrogate, const double *c, const double *theta);
 
 /* What warmup learns from a trajectory: whether it moved, and then how likely the records
- * were to follow. c and theta are those of the records as they are now. */
+ * were to follow. c and theta belong to the records as they are now. */
 void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, double probability,
                      const double *c, const double *theta, struct rng *rng);
 

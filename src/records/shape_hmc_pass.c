@@ -290,7 +290,7 @@ static void settle(struct augment *a, const double *weight, int sweeps) {
 
 /* Sweeps that see what the release says of the levels alone, the distribution of all else
  * staying as it is: once the free columns follow the levels, many records cannot change theirs
- * together. Under wide noise a record is hardly told where to go, and from a draw of the prior a
+ * together. Under wide noise a record has little to follow, and from a draw of the prior a
  * sweep's records would go a small part of the way; so the noise is first as small as a record. */
 static void settle_levels(struct augment *a) {
     const int count = a->noise.size;

@@ -4,7 +4,7 @@
  * Proposals and statistics of a block are drawn and evaluated vectorised; only the pass that
  * accepts (records/accept_pass.c) is sequential, and bound by its own latency. Where a model's
  * records are made of normals, uniforms or exponentials alone (from_innovations() in
- * contract/model_innovations.h), those of the next block are drawn in the meantime.
+ * contract/model_innovations.h), the innovations of the next block are drawn in the meantime.
  *
  * Cost per record: the model's draw, two evaluations of the statistic and
  * O(components) for the acceptance, O(touched) where the statistic is a table
@@ -81,7 +81,7 @@ VECTOR_CLONES static void subtract(int m, double weight, const double *restrict 
     FOR_RECORDS(i, m) change[i] = (change[i] - before[i]) * weight;
 }
 
-/* Turns components round, two at a time: the acceptance pass reads those of a
+/* Turns components round, two at a time: the acceptance pass reads the components of a
  * record side by side. `width` is even. */
 VECTOR_CLONES static void turn_round(int m, int size, int stride, const double *restrict change,
                                      int width, double *restrict row) {

@@ -4,7 +4,7 @@
 
 /* About the nanoseconds of one machine; only ratios matter. A random number, a component of the
  * statistic in a sweep and in a pass, a cell, a variable of a record that a pass changes; then what
- * does not grow with n, beside LEAST_PASS. */
+ * does not grow with n, in addition to LEAST_PASS. */
 static const double RANDOM = 3.5, COMPONENT = 0.4, COMPONENT_TOTAL = 0.12, CELL = 1, COLUMN = 0.6;
 /* of counts with a joint density: a level of the tree above their cells, and a cell of all */
 static const double LEVEL = 14, POINT = 8;

@@ -29,7 +29,7 @@ int64_t exact_laplace(struct bit_source *source, uint64_t t, uint64_t s);
 /* P(k) proportional to exp(-k^2 / (2 sigma^2)), sigma = a / b; a, b <= 2^25. */
 int64_t exact_gaussian(struct bit_source *source, uint64_t a, uint64_t b);
 
-/* How many levels, of k in a circle, lies the one that is told from the true one: 0
+/* How many levels, of k in a circle, lies the reported one from the true one: 0
  * with odds exp(whole + p / 2^52) : 1 against each other; p < 2^52. */
 uint64_t exact_response(struct bit_source *source, uint64_t k, uint64_t whole, uint64_t p);
 

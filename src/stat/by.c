@@ -3,7 +3,8 @@
  * g, of G groups.
  *
  * Invariant: a record changes the components of one group alone.
- * Cost per record: that of the terms, and an addition for each; eval() alone costs O(components).
+ * Cost per record: the cost of the terms, and an addition for each; eval() alone costs
+ * O(components).
  */
 #include "contract/stat.h"
 

@@ -4,7 +4,7 @@
  *
  * A variable is a column of codes 0, 1, ..., levels - 1; of a histogram also a number, whose code
  * is how many cuts between bins it is above (or not below). The cell of a record in a margin is its
- * codes read as digits, the last variable fastest; a margin's cells follow those of the margins
+ * codes read as digits, the last variable fastest; a margin's cells follow the cells of the margins
  * before it.
  *
  * Invariant: a record adds 1 to exactly one cell of every margin. Cost per record: a comparison

@@ -7,7 +7,7 @@
  * p = 1 / (1 + exp(-w'z)) the components are (p - y) w, then the lower triangle of
  * p (1 - p) w w', row by row.
  *
- * Invariant: |w| is at most `radius`, so |(p - y) w| is too. Cost per record: an
+ * Invariant: |w| is at most `radius`, and so is |(p - y) w|. Cost per record: an
  * exponential and O(d^2) for d coefficients.
  */
 #include "base/block.h"

@@ -195,7 +195,7 @@ static void list_places(struct crossing *s) {
 /* Fields: columns, the codes of each; children and parents, how many columns each part has of
  * these; family, the columns of each part, its parents first; alpha as model/categorical.c has it;
  * margin, how many columns each released margin has, and margin_column, these; target, a cell of
- * these margins, and its component, an entry each; tracked, 1 if the parts' cells are told with
+ * these margins, and its component, an entry each; tracked, 1 if the parts' cells are reported with
  * the statistic. */
 static int create(const struct fields *fields, struct collapse *c) {
     struct crossing *s = plugin_memory(1, sizeof *s);

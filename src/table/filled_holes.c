@@ -5,7 +5,7 @@
  * So transfers sample from a density f that is the target eta outside holes and positive in them: a
  * component in a hole has the greatest density of its noise times exp(-fill). An iteration counts
  * only the transfers that end outside all holes, and ends with one. The states at these times are a
- * Markov chain, too. It visits each state outside holes as often as the whole chain does, in
+ * Markov chain themselves. It visits each state outside holes as often as the whole chain does, in
  * proportion to f, which is the target there, whatever the fill.
  *
  * Where theta is given it hardly changes between two transfers, and given it there may be no table

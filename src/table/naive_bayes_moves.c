@@ -208,7 +208,7 @@ static void keep_feature(struct counts *s, int v, int from, int to) {
     }
 }
 
-/* log psi of n records in a row of feature v; `before` is that of the feature
+/* log psi of n records in a row of feature v; `before` is the log psi of the feature
  * before it, often of the same weight */
 static double psi_of(const struct counts *s, int v, int row, double n, double before) {
     if (v > 1 && s->prior.row[row] == s->prior.row[row - s->classes]) return before;

@@ -95,7 +95,7 @@ static void undo(struct counts *s) {
 
 enum size_move { ONE_CELL, ONE_CLASS, ALL_CLASSES };
 
-/* d units more (sign 1) or less (-1); log_ratio is that of the proposals. Returns whether it was
+/* d units more (sign 1) or less (-1); log_ratio is the proposals'. Returns whether it was
  * accepted. `class` is of no account with ALL_CLASSES. */
 static int try_size(struct collapse *c, struct counts *s, int class, enum size_move kind, double d,
                     int sign, double log_ratio) {

@@ -1,7 +1,7 @@
 /* Method "collapse", tables whose theta is held: counts that follow theta. If noise leaves the
  * counts uncertain, theta given the counts hardly moves; then both move together, with innovations
- * fixed, as records do (records/noncentred_moves.c). Row by row the count of a level, given those
- * of the levels before, is binomial; its innovation is the uniform number that gives it by
+ * fixed, as records do (records/noncentred_moves.c). Row by row the count of a level, given the
+ * counts of the levels before, is binomial; its innovation is the uniform number that gives it by
  * inversion,
  *
  *   count = F^-1(u; left, share),

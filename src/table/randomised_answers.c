@@ -9,11 +9,11 @@
  *
  *   log p(z | theta) = sum_r N_r log P_r,  P = (M_1 x .. x M_F)' p,
  *
- * and by Fisher's identity its gradient is that of the complete-data likelihood of the expected
- * counts p_k ((M_1 x .. x M_F)(N / P))_k, held fixed: the model computes it (log_posterior()), and
- * of one row of sticks it is theirs (base/sticks.h). NUTS (mcmc/hmc.c) moves theta on that density,
- * in the model's coordinates for gradients (contract/model_uncentred.h) if it has any.
- * A product with all M_f is one pass over the table for each factor.
+ * and by Fisher's identity its gradient is the gradient of the complete-data likelihood of the
+ * expected counts p_k ((M_1 x .. x M_F)(N / P))_k, held fixed: the model computes it
+ * (log_posterior()), and of one row of sticks it is theirs (base/sticks.h). NUTS (mcmc/hmc.c) moves
+ * theta on that density, in the model's coordinates for gradients (contract/model_uncentred.h) if
+ * it has any. A product with all M_f is one pass over the table for each factor.
  *
  * Each kept draw then has a table of confidential counts given theta: factor after factor the
  * records of a cell are divided among the levels that they may have, with the factors that are to
@@ -40,7 +40,7 @@ struct answers {
     struct channel *channel;
     int *size;           /* of a grid whose factors from f on are answers, the others levels */
     int cells;           /* the model's, which may leave out some of the grid of levels */
-    int tracked;         /* is the table told with each draw? */
+    int tracked;         /* is the table reported with each draw? */
     const double *place; /* of each of the model's cells in the grid of levels */
     const double *count; /* N, of the grid of answers */
     struct hmc hmc;
@@ -207,8 +207,8 @@ static double share_told(const struct channel *c) {
     return c->levels > 1 ? told / (c->levels - 1) : 1;
 }
 
-/* About how many records of each cell the answers tell of: by the EM algorithm, less what noise
- * hides. */
+/* About how many records of each cell the answers reveal: by the EM algorithm, less what
+ * noise hides. */
 static void expect_cells(struct answers *s) {
     enum { STEPS = 50 };
     double told = 1;

@@ -191,7 +191,7 @@ int table_holes_read(const struct fields *fields, const struct collapse *c, stru
 /* The energy of the noise of a component with holes filled. */
 double table_energy(const struct collapse *c, const struct table *s, int j, double total);
 
-/* Finds out which of all components, or of those of the direction, are in a hole. */
+/* Finds out which of all components, or of the direction's, are in a hole. */
 void table_holes_find(const struct collapse *c, struct table *s);
 void table_holes_follow(const struct collapse *c, struct table *s);
 

@@ -195,7 +195,7 @@ static void prepare_work(const struct collapse *c, struct table *s) {
 
 /* Fields: columns, levels, children, parents, child, parent, code and alpha as
  * model/categorical.c has them; host, an earlier part with all parents of a part, or -1; target, a
- * node, with component and coefficient, an entry each; tracked, 1 if cells are told with the
+ * node, with component and coefficient, an entry each; tracked, 1 if cells are reported with the
  * statistic; hole_lower, hole_upper and hole_energy, one a component, as table/filled_holes.c has
  * them; held, if theta is; size_spread, looked at where n is unknown; and those of
  * table/exact_sums.c. Nodes are the cells, then n, then rows. */

@@ -5,7 +5,8 @@
  *   n! prod_cells p_k^(n_k) / n_k! eta(z | s),
  *
  * with n! where n is unknown. A direction has the slope sum_k by_k log p_k; factorials enter as
- * ratios to those of the counts as they are, without loss of digits however large these are.
+ * ratios to the factorials of the counts as they are, without loss of digits however large these
+ * are.
  *
  * The width of theta's density changes with the table, most if noise hides the table. A short
  * trajectory of small steps follows each transition: it can move where those of NUTS diverge.

@@ -1,6 +1,6 @@
-/* Expected totals and products of clamped columns, given those of the columns before they are
- * clamped: as if the records were normal, with the mean and the covariance that c has. And the
- * additional variance of the totals of clamped records.
+/* Expected totals and products of clamped columns, given the totals and products
+ * of the columns before they are clamped: as if the records were normal, with the mean and the
+ * covariance that c has. And the additional variance of the totals of clamped records.
  *
  * A column with mean mu and standard deviation s has its bounds at mu + s a and mu + s b.
  * With Phi and phi the standard normal distribution and density and He_k Hermite's polynomials,
@@ -426,7 +426,7 @@ void clamped_pull(struct clamped *clamped, const double *c, double *gradient) {
 
 /* ---- back from what is expected --------------------------------------------------------- */
 
-/* of the covariance of two clamped columns in that of the columns */
+/* slope of the covariance of two clamped columns in the columns' own covariance */
 static double slope_in_cov(const struct clamped_column *x, const struct clamped_column *y,
                            int terms, double r) {
     return x->j[0] * y->j[0] + (terms > 1 ? series(terms - 1, r, x->j + 1, y->j + 1) : 0);

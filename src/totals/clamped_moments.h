@@ -19,8 +19,8 @@ struct clamped_moments {
     double first, second, first_mean, first_sd, second_mean, second_sd;
 };
 
-/* Expected totals of clamped columns, as a function of those of the columns before they
- * are clamped; see totals/clamped_moments.c. Statistics are those of base/block.h. */
+/* Expected totals of clamped columns, as a function of the columns' totals before they
+ * are clamped; see totals/clamped_moments.c. Statistics are as in base/block.h. */
 struct clamped {
     const struct totals *totals;
     const double *lower, *upper; /* of each free column, less its centre; may be infinite */

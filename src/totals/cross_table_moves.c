@@ -4,15 +4,15 @@
  * records of each of two levels exchange them, which leaves the counts of all levels as they are;
  * or m records of a cell, drawn uniformly, and m of one that has other levels of all other factors
  * go together. (With bounds that a statistic rescales to [-1, 1], half of the records that go must
- * have a dummy for the product with it to stay.) The innovations Z and F stay. Of the first two
- * kinds, which cells the records are of is drawn as if they were put back
+ * have a dummy for the product with it to stay.) The innovations Z and F stay. For the first two
+ * kinds, the cells of the records are drawn as if they were put back
  * each time; m is geometric-like, with a scale for each factor and kind that warmup learns:
  *
  *   accept with [p(N') eta(z | s') q(N' to N)] / [p(N) eta(z | s) q(N to N')],
  *
  * q the probability of these cells, the same for pairs. If a level becomes empty, or factors are
- * confounded, the rank of D changes: the standard normal innovations of a row of M stay as those
- * of an idle row, and F, held, has the density of other degrees of freedom. theta, its
+ * confounded, the rank of D changes: the standard normal innovations of a row of M stay as the
+ * innovations of an idle row, and F, held, has the density of other degrees of freedom. theta, its
  * probabilities among the rest, must be drawn after the moves.
  *
  * Cost: O(k^3 + (k + d)(k d + d^2) + components) a move for k columns of D and d other columns,
@@ -98,8 +98,8 @@ static double log_cells(const struct normal *s) {
     return sum;
 }
 
-/* and the counts of levels, of which `m` change; or those of the cells, of which t->out and t->in
- * do, where factors depend on each other */
+/* and the counts of levels, of which `m` change; or the counts of the cells, of which t->out and
+ * t->in do, where factors depend on each other */
 static double log_levels(const struct normal *s, int f, int from, int to, double m) {
     if (model_joint(&s->model)) return log_cells(s);
     const double *alpha = s->table.factor[f].alpha;
@@ -108,7 +108,7 @@ static double log_levels(const struct normal *s, int f, int from, int to, double
     return lgamma(out - m) - lgamma(out) + lgamma(in + m) - lgamma(in);
 }
 
-/* Of F given theta, what depends on the rank; s->chol is there. */
+/* For F given theta: what depends on the rank; s->chol is there. */
 static double log_scatter(const struct normal *s) {
     const struct totals *t = &s->density.totals;
     const double freedom = s->n - t->live;

@@ -9,12 +9,12 @@
  *
  * Tied coefficients (alpha, beta) of a linear predictor alpha + beta'w follow the columns so that
  * no record's predictor changes: with W = D B + U F' and gamma the coefficients of D, alpha the
- * first, F'beta and gamma + B beta stay. Then p(columns that stay | W, gamma, beta) stays too.
+ * first, F'beta and gamma + B beta stay. Then p(columns that stay | W, gamma, beta) also stays.
  * Their prior is part of marginal(), and dbeta / d(F'beta) is |F|^-1. The same holds for each of
  * several predictors.
  *
  * The force of an absolute kernel jumps at 0, an energy error in a step's first order. The
- * gradient may be that of a kernel that is rounded off: trajectories follow it, and are
+ * gradient may come from a kernel that is rounded off: trajectories follow it, and are
  * weighted by the density itself (mcmc/hmc.h).
  *
  * Cost: O(d^3 + components) for d columns, free of n. No allocation except in

@@ -25,7 +25,7 @@ static inline double component_value(const struct component *k, const double *c)
 struct totals_density {
     const struct model *model;
     struct totals totals;
-    int size;           /* coordinates: those of the totals, then what marginal() keeps */
+    int size;           /* coordinates: the totals', then what marginal() keeps */
     struct noise noise; /* in two runs of kernels, of the components that are not exact */
     const struct component *component;
     /* n that changes: these components, and their constants for each record */
@@ -42,7 +42,7 @@ struct totals_density {
     double *tilted;
     double temper; /* exponent of the noise density */
     int smooth;    /* all kernels squared: while scales are looked for */
-    /* Within so much of 0 the gradient is that of a kernel that is rounded off there
+    /* Within so much of 0 the gradient comes from a kernel that is rounded off there
      * (Huber's), in units of the noise's scale; the density is not. 0: nowhere. */
     double rounded;
 
@@ -59,7 +59,7 @@ struct totals_density {
 };
 
 /* Rows of "terms", one column a component: columns i and j; then constant + first T_i +
- * second T_j + product P_ij, T the totals of the columns and P those of their products. */
+ * second T_j + product P_ij, T the totals of the columns and P the totals of their products. */
 enum { TERM_I, TERM_J, TERM_CONSTANT, TERM_FIRST, TERM_SECOND, TERM_PRODUCT, TERM_ROWS };
 const struct component *read_components(int columns, int count, const double *terms);
 

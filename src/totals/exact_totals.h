@@ -22,11 +22,11 @@ struct totals_exact {
 
 /* Of the exact components of a release; R has seen that they are
  * totals of columns and of squares, and that n is known and larger than there are columns. NULL
- * where there are none. `size`: coordinates of the sampler, those of the totals first. */
+ * where there are none. `size`: coordinates of the sampler, the totals' first. */
 struct totals_exact *totals_exact_new(const struct totals_density *density, int size,
                                       const struct noise *noise);
 
-/* the density's coordinates for those of the sampler */
+/* the density's coordinates for the sampler's */
 const double *totals_exact_place(struct totals_exact *e, const double *q);
 
 /* What the density gains there, and the gradient in the sampler's coordinates from that in the

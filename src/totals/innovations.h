@@ -8,7 +8,7 @@
 struct totals_innovations {
     const struct totals *totals;
     const struct model *model; /* with distribution() and pull_distribution() */
-    double *at;                /* coordinates of the totals that innovations stand for */
+    double *at;                /* coordinates of the totals that innovations replace */
     double *mean, *chol;       /* of a record, at theta */
     double *slope_mean, *slope_chol;
     double *factor; /* of the scatter, by rows of d: at innovations F, and slopes in it */

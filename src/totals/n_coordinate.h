@@ -4,7 +4,7 @@
 #include "contract/n_prior.h"
 #include "mcmc/n_regression_proposal.h"
 
-/* An unknown number of records n beside totals as coordinates; see totals/n_coordinate.c. */
+/* An unknown number of records n with totals as coordinates; see totals/n_coordinate.c. */
 struct totals_size {
     const struct size_prior *prior;
     double about, spread; /* n_0; sd of the starts of n about it */
@@ -39,7 +39,7 @@ double totals_size_told(const struct totals_size *t, int j);
 /* What follows from n. */
 void totals_size_set(struct totals_size *t, double n);
 
-/* Free coordinates to those of the totals, in t->place, and back. */
+/* Free coordinates to the totals' coordinates, in t->place, and back. */
 void totals_size_place(struct totals_size *t, const double *free);
 void totals_size_free(const struct totals_size *t, const double *place, double *free);
 

@@ -30,7 +30,7 @@ static double widening(const struct totals_resize *r, int k, double n) {
     return 1 + r->widened[k] * n / r->size.about;
 }
 
-/* what clamped totals vary by beside c */
+/* what clamped totals vary by given c */
 static void set_spread(struct totals_resize *r, double n) {
     const int count = r->density->noise.size;
     const double root = sqrt(n / r->size.about);

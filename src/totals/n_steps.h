@@ -4,7 +4,7 @@
 #include "totals/density.h"
 #include "totals/n_coordinate.h"
 
-/* Steps of an unknown number of records n beside normal totals; see totals/n_steps.c. */
+/* Steps of an unknown number of records n with normal totals; see totals/n_steps.c. */
 
 /* What a step of n holds, n being next to where it is or from where warmup saw it: the coordinates;
  * or c, measured from where the release measures columns; where bounds clamp, what is expected of
@@ -32,8 +32,8 @@ struct totals_resize {
     struct rng *rng;
 };
 
-/* With r->density, its components' weights among them, and r->model: `size` coordinates, those of
- * the totals first. Returns PLUGIN_*. */
+/* With r->density, its components' weights among them, and r->model: `size` coordinates, with
+ * the totals' first. Returns PLUGIN_*. */
 int totals_resize_create(struct totals_resize *r, const struct size_prior *prior, double about,
                          double spread, int size);
 

@@ -10,8 +10,8 @@
 struct noisy_answers;
 
 struct noisy_answer_class {
-    /* Goal: what is needed of the records beside the fields, once; `shapes`, and `predictors` where
-     * there are several. Returns PLUGIN_*. */
+    /* Goal: what is needed of the records in addition to the fields, once; `shapes`, and
+     * `predictors` where there are several. Returns PLUGIN_*. */
     int (*create)(const struct fields *fields, struct noisy_answers *a);
 
     /* Goal: these are the coordinates of the shape from now on. NULL: there are none. */
@@ -28,7 +28,7 @@ struct noisy_answers {
     const struct noisy_answer_class *class;
     const struct family *family; /* of a response that is 0 or 1; else NULL */
     int records, predictors;
-    int shapes;  /* coordinates of what the response depends on beside its predictors */
+    int shapes;  /* coordinates of what the response depends on apart from its predictors */
     int squared; /* the noise is Gaussian, weight one over its sd; else Laplace, over its scale */
     const double *answer, *weight;
     double lower, upper; /* the response is clamped to these */

@@ -1,5 +1,6 @@
 /* Randomised response for a response with several levels: with the probabilities p_l(eta) of
- * model/categorical_links.c, and those of the answers given a level (contract/channel.h),
+ * model/categorical_links.c, and the probabilities of the answers given a level
+ * (contract/channel.h),
  *
  *   p(r | eta) = sum over l of P(r | l) p_l = base_r + sum over l of (P(r | l) - base_r) p_l.
  *

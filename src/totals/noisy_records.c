@@ -405,7 +405,7 @@ static void load(struct collapse *of) {
     (void)read_theta(of, s->nuts.hmc.q);
 }
 
-/* Where the noisy values are taken for the true ones, and some Gibbs steps from there. */
+/* Where the noisy values are treated as the true ones, and some Gibbs steps from there. */
 static void start(struct collapse *of) {
     struct noisy *s = of->self;
     const struct model *model = s->model;

@@ -42,12 +42,12 @@ enum {
     SETTLE_RECORDS = 1000000
 };
 
-/* of a proposal, times that of the noise, where the conditional density is not concave */
+/* of a proposal, times the noise's, where the conditional density is not concave */
 static const double LEAST_PRECISION = 0.25;
 
 /* A factor whose levels are answers. */
 struct answered {
-    int column, levels;       /* the first of its dummies, that of its second level */
+    int column, levels;       /* the first of its dummies, for its second level */
     int stick;                /* first of its sticks in theta */
     const double *log_answer; /* log P(answer | level) over the largest, level after level */
     double *log_p;            /* of the levels, under theta */
@@ -217,9 +217,9 @@ VECTOR_CLONES static void keep(int m, const double *restrict accepted, double *r
     }
 }
 
-/* Accepts or refuses what stands in the noisy columns from `first` to before `end` of x_new; beside
- * the densities, `change` has what proposals add to the logarithm of the ratio. Returns how many
- * records moved. */
+/* Accepts or refuses what stands in the noisy columns from `first` to before `end` of x_new; in
+ * addition to the densities, `change` has what proposals add to the logarithm of the ratio. Returns
+ * how many records moved. */
 static double decide(struct imputed *s, const struct model *model, struct rng *rng, int m,
                      int first, int end) {
     for (int a = first; a < end; ++a) pad_block(m, s->x_new[s->column[a]]);
@@ -390,8 +390,8 @@ static void load(struct collapse *of) {
     s->level = s->hidden + (size_t)s->noisy * (size_t)s->n;
 }
 
-/* The noisy values and answers are taken for the true ones, theta drawn given them, and some rounds
- * made. */
+/* The noisy values and answers are treated as the true ones, theta drawn given them, and some
+ * rounds made. */
 static void start(struct collapse *of) {
     struct imputed *s = of->self;
     load(of);

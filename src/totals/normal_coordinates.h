@@ -16,7 +16,7 @@ struct totals {
     const int *rider;   /* where these stand */
     int rank;           /* of the scatter: min(n - k, d) */
     int size;           /* coordinates */
-    int inverse;        /* are those of the scatter's factor rows of its inverse? */
+    int inverse;        /* are the coordinates of the scatter's factor rows of its inverse? */
     const double *bend; /* BEND_ROWS a continuous column; NULL: there is none */
 
     int width;                    /* d, padded */
@@ -56,14 +56,14 @@ int totals_design(struct totals *totals, const double *c);
  * columns must not depend on each other. */
 void totals_coefficients(const struct totals *totals, double *b);
 
-/* M = R'B, both k x d, row by row; rows of R that are idle are those of the unit matrix. */
+/* M = R'B, both k x d, row by row; idle rows of R are rows of the unit matrix. */
 void totals_apply_design(const struct totals *totals, const double *b, double *mean);
 
 /* Writes what belongs to the continuous columns into c; the rest stays. */
 void totals_expand(struct totals *totals, const double *coordinates, double *c);
 
 /* After totals_expand(), of the same coordinates: the log of the volume term, and the
- * gradient of it plus that of a function whose gradient in c is given. */
+ * gradient of the sum of it and a function whose gradient in c is given. */
 double totals_pull(struct totals *totals, const double *coordinates, const double *gradient_c,
                    double *gradient);
 
@@ -77,7 +77,7 @@ void totals_pull_bend(const struct totals *totals, int i, double of_mean, double
 /* Inverse of a lower triangle of d rows of `width`. */
 void totals_invert(int d, int width, const double *f, double *out);
 
-/* The coordinates that c stands for. Returns PLUGIN_NUMERICAL where its scatter is not
+/* The coordinates at which the statistic is c. Returns PLUGIN_NUMERICAL where its scatter is not
  * positive definite, or has another rank. */
 int totals_coordinates(struct totals *totals, const double *c, double *coordinates);
 

@@ -21,7 +21,7 @@ struct cross_table {
     /* State: with these restored, a run continues bit for bit. */
     double *count;         /* of records, a cell */
     double *scale, *tries; /* of moves, one a factor and kind */
-    double *idle_sd;       /* of normal coordinates, those of the columns where the chain started */
+    double *idle_sd;       /* of normal coordinates, the columns' sd where the chain started */
     double *clamps;        /* where bounds clamp: what they do to each component, about; and from */
     double *seen;          /* how many visits in warmup that is known */
 
@@ -39,7 +39,7 @@ struct cross_table {
 
 struct normal {
     struct model model;
-    struct totals_density density; /* its c is that of the state, where measure() was last */
+    struct totals_density density; /* its c is the state's, where measure() was last */
     struct hmc hmc;
     const double *lower, *upper; /* bounds of the columns, natural units */
     double n;
@@ -87,7 +87,7 @@ void normal_read_residual(struct normal *s, const double *theta, double *q);
 /* draws of theta that a start takes the median over */
 enum { NORMAL_START_DRAWS = 25 };
 
-/* what the family counts, beside the iterations */
+/* what the family counts, in addition to the iterations */
 enum {
     ITERATIONS,
     ACCEPTANCE,
@@ -127,7 +127,7 @@ void normal_start(struct collapse *of);
 /* Of records without factors, of which there are more than columns. */
 void normal_prepare_scatter(struct normal *s);
 
-/* the density's coordinates for those of the sampler, and back, in place */
+/* the density's coordinates for the sampler's, and back, in place */
 const double *normal_scatter_place(struct normal *s, const double *q);
 void normal_scatter_read(const struct normal *s, double *q);
 
@@ -184,7 +184,7 @@ int normal_moves(const struct normal *s); /* tried in an iteration */
 /* Moves the table towards one that has the counts released, with fresh noise. */
 void normal_settle_table(struct normal *s);
 
-/* Moves of the table given the state's theta, which must be drawn anew then, as must what
+/* Moves of the table given the state's theta, which must be drawn again then, as must what
  * mcmc/hmc.h knows of the place. */
 void normal_move_table(struct collapse *of, int learning);
 void normal_statistic(const struct collapse *of, double *out);

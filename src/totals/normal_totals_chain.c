@@ -9,17 +9,17 @@
  *   volume(coordinates) marginal(c) eta(z | A c)
  *
  * of totals/density.c. Hamiltonian Monte Carlo moves all of it (mcmc/hmc.c): NUTS in warmup, or in
- * parts of it (ENOUGH); afterwards jittered trajectories of SHARE times the length of those of
- * NUTS, which take fewer steps for the same distance, except for one in NUTS_EVERY: if scales vary
- * over the space, one length does not suit all regions. Absolute kernels are rounded off within a
- * step of 0, or a little farther (WIDE). Then the model's own update draws theta given c.
+ * parts of it (ENOUGH); afterwards jittered trajectories of SHARE times the length of trajectories
+ * of NUTS, which need fewer steps for the same distance, except for one in NUTS_EVERY: if scales
+ * vary over the space, one length does not suit all regions. Absolute kernels are rounded off
+ * within a step of 0, or a little farther (WIDE). Then the model's own update draws theta given c.
  *
  * A truncated prior: marginal() ignores the truncation, so the target lacks the probability w(c)
  * that theta given c is within the bounds. A transition is kept if a theta drawn from the
  * untruncated distribution given the new c is within them: a step with probability w(c'), which is
  * reversible for the target times w.
  *
- * Bounds that clamp ("clt"): c is that of the records before they are clamped. Given c the
+ * Bounds that clamp ("clt"): c is the statistic of the records before they are clamped. Given c the
  * released totals are approximated as normal, with the mean from totals/clamped_moments.c and a
  * covariance Gamma Gamma' that R estimates beforehand (clt_spread()): they are that mean plus
  * Gamma u, with u additional standard normal coordinates. Directions in which the noise is much
@@ -30,8 +30,8 @@
  *
  *   p(n) pi^((n - 1) d / 2) n^(-d / 2) / Gamma_d((n - 1) / 2) times what marginal() leaves out
  *
- * in addition, which is the rest of the Wishart density of the scatter and of that of the totals. n
- * is larger than d, so that the scatter keeps its rank.
+ * in addition, which is the rest of the Wishart density of the scatter and of the totals' density.
+ * n is larger than d, so that the scatter keeps its rank.
  *
  * Starting values are in totals/normal_totals_start.c, steps of n in totals/n_steps.c, other
  * coordinates for small noise in totals/scatter_coordinates.c.
@@ -66,7 +66,7 @@ static const double BOLD = 0.65;
  * where the second is as large. Narrower, they need shorter steps. */
 static const double WIDE = 0.85;
 
-/* Then warmup has trajectories of a given length, too, once ENOUGH of NUTS have told it and the
+/* Then warmup also has trajectories of a given length, once ENOUGH of NUTS have settled it and the
  * step since its last window. With few kernels, or factors, a scale that comes near 0 wants
  * trajectories of its own, which NUTS finds. */
 enum { ENOUGH = 25 };
@@ -148,7 +148,7 @@ static int clamp(const struct fields *fields, struct normal *s) {
     return PLUGIN_OK;
 }
 
-/* Columns that stand for factors' levels, factor by factor; how many. */
+/* Columns that represent factors' levels, factor by factor; how many. */
 static int list_dummies(struct normal *s) {
     int count = 0;
     s->fixed = plugin_memory((size_t)s->model.columns, sizeof *s->fixed);
@@ -318,7 +318,7 @@ static int draw_theta(struct normal *s) {
     return status;
 }
 
-/* A step of n, to which the density belongs where it is taken; c is then not that of the state. */
+/* A step of n, to which the density belongs where it is taken; c is then not the state's. */
 static int move_size(struct normal *s, enum totals_step kind, int learning) {
     double log_ratio, log_density = -INFINITY;
     if (totals_resize_propose(&s->resize, kind, s->hmc.q, &log_ratio)) {

@@ -38,7 +38,7 @@
 #include "totals/noisy_answers.h"
 
 enum {
-    TRIAL = 50, /* iterations that find out whether leaps serve */
+    TRIAL = 50, /* iterations that find out whether leaps pay off */
     TURN = 8,
     DF = 100 /* of the leaps' distribution */
 };

@@ -8,8 +8,8 @@
  *
  *   A y = R v,  v = H (theta; 1) + sigma u,  u standard normal,
  *
- * and the square is |v|^2 plus that of the remainder of y, whose mean has the square t^2 = (theta;
- * 1)' M (theta; 1), M = (Z o)'(Z o) - H'H:
+ * and the square is |v|^2 plus the square of the remainder of y, whose mean has the square t^2 =
+ * (theta; 1)' M (theta; 1), M = (Z o)'(Z o) - H'H:
  *
  *   y'y = |v|^2 + (t + sigma s)^2 + sigma^2 x,  s standard normal, x ~ chi^2 of n - r - 1
  *
@@ -105,7 +105,7 @@ static int create(const struct fields *fields, struct collapse *of) {
 
 /* ---- the density ------------------------------------------------------------------------ */
 
-/* What a position stands for. */
+/* What a position represents. */
 struct place {
     double sigma, mean, other, square; /* t; t + sigma s; sigma^2 x */
     double s, x;
@@ -171,7 +171,7 @@ static void pull_theta(struct public_totals *s, const struct place *p, const dou
     gradient[s->at.sigma] += of_sigma;
 }
 
-/* The log density of what is moved beside theta, given theta; with the slopes `pull` of the noise
+/* The log density of what is moved with theta, given theta; with the slopes `pull` of the noise
  * in v and of_square in y'y, the slopes in it to `gradient`, and those in theta added to that. */
 static double latent(struct public_totals *s, const struct place *p, double of_square,
                      double *gradient) {

@@ -8,7 +8,7 @@
  * (b + s)^(a + n). Target: p(s) eta(z | s).
  *
  * An iteration makes WALKS steps of a random walk, its scale learned in warmup
- * (it suits noise that is narrow beside p), and INDEPENDENT proposals from p
+ * (it suits noise that is narrow relative to p), and INDEPENDENT proposals from p
  * itself (which suit wide noise). Where the noise has holes, FAR_WALKS steps may go farther, by a
  * factor whose logarithm is uniform. Then the rate is drawn given s.
  *
@@ -126,7 +126,7 @@ static void start(struct collapse *c) {
     *s->value = draw_value(s, c->rng, *c->theta);
     int first = 0;
     while (first < c->noise.size - 1 && s->is_size[first] != 0) ++first;
-    *s->scale = 1 / c->noise.weight[first]; /* that of the noise */
+    *s->scale = 1 / c->noise.weight[first]; /* the noise's */
     *s->tries = 0;
 }
 

@@ -8,7 +8,7 @@
  * Given theta, u and g are standard normal and exp(v) is chi with n - d degrees, free of theta. If
  * noise hides the totals, the totals themselves would be strongly correlated with theta, and rows
  * of the inverse of F are better coordinates of the covariates' scatter
- * (totals/normal_coordinates.c). With G the inverse of the covariates' part of F, that of the
+ * (totals/normal_coordinates.c). With G the inverse of the covariates' part of F, the row of the
  * response then is
  *
  *   (F^-1)_yl = -exp(-v) (beta_l / sigma + sum_i g_i G_il),

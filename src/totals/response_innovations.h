@@ -4,13 +4,13 @@
 #include "totals/normal_coordinates.h"
 
 /* Totals of a regression's response as innovations; see totals/response_innovations.c. `theta`
- * has the coefficients first, that of the constant, then that of each column from 1 on;
+ * has the coefficients first, the constant's, then one for each column from 1 on;
  * `log_sigma` is its place. */
 struct totals_residual {
     const struct totals *totals;
     int log_sigma;
     int alone;     /* the coefficients are integrated out: only what sigma holds tightly is one */
-    double *at;    /* coordinates of the totals that innovations stand for */
+    double *at;    /* coordinates of the totals that innovations replace */
     double *along; /* of the response's row, see totals_residual_place() */
 };
 

@@ -1,5 +1,5 @@
 # A chain that is interrupted, in R or in C, leaves draws and a state that belong together: the
-# draws are those of a chain that nobody interrupts, and it goes on as that one does. `problem`,
+# draws equal the draws of a chain that nobody interrupts, and it goes on as that one does. `problem`,
 # `bound` and `words` are the method's, `run` has a warmup of 100 and keeps every draw; that other
 # chain has so many `iterations`.
 expect_interruptible <- function(problem, bound, words, run, iterations) {

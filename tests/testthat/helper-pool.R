@@ -1,4 +1,4 @@
-# Several sites: releases of rates and of regressions, and chains whose releases are drawn anew.
+# Several sites: releases of rates and of regressions, and chains whose releases are drawn again and again.
 
 smoking <- function() stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 
@@ -21,7 +21,7 @@ totals_models <- list(
 
 wide_totals <- function(low = -300) stat_crossprod(y ~ x, list(y = c(low, 300), x = c(low, 300)), rescale = FALSE)
 
-# `wider`: by so much the noise is. Where a chain draws its releases anew, narrow noise holds it where it is.
+# `wider`: by so much the noise is. Where a chain draws its releases again, narrow noise holds it where it is.
 totals_sites <- function(sizes = c(first = 4, second = 7, third = 5), wider = 1) {
   mechanisms <- list(mech_laplace(scale = 3 * wider), mech_gaussian(sd = 4 * wider), mech_laplace(scale = c(2, 3, 2, 3, 2) * wider))
   Map(function(n, mechanism, low) {
@@ -30,7 +30,7 @@ totals_sites <- function(sizes = c(first = 4, second = 7, third = 5), wider = 1)
   }, sizes, mechanisms[seq_along(sizes)], c(-300, -200, -300)[seq_along(sizes)])
 }
 
-# Draws of a chain whose release is drawn anew after every `thin` iterations.
+# Draws of a chain whose release is drawn again after every `thin` iterations.
 geweke_sites <- function(problem, state, draws, thin = 1L) {
   out <- matrix(0, draws, length(problem$names), dimnames = list(NULL, problem$names))
   noise <- do.call(rbind, lapply(problem$sites, function(s) {
@@ -83,7 +83,7 @@ partial_parts <- function(sites, model, pooling) {
   list(bound = bound, problem = internal("partial_problem")(internal("pool_problem")(sites, bound, NULL), pooling, bound, sites, NULL))
 }
 
-# Coordinates as they can be chosen: `told`, the share of the precision that is taken for what a release tells of a site
+# Coordinates as they can be chosen: `told`, the share of the precision that counts as what a release says about a site
 with_coordinates <- function(problem, told, innovates) {
   problem$sites <- lapply(problem$sites, function(site) {
     site$fields$precision <- site$fields$precision * told

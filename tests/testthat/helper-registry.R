@@ -14,14 +14,14 @@ number_statistics <- list(
   objective = stat_objective(x ~ 1, bounds = unit),
   quantiles = stat_quantiles(~ x, bounds = unit, probs = c(0.3, 0.5), steps = 7)
 )
-# a total that another one beside it would spoil
+# a total that another one next to it would spoil
 alone_statistics <- list(sums = stat_sums(~ x, bounds = unit))
 code_statistics <- list(
   counts = stat_counts(~ x, levels = two_levels),
   records = stat_records(~ x, levels = two_levels)
 )
 
-# it has no variables, and goes beside others
+# it has no variables, and goes with others
 size_statistics <- list(size = stat_size())
 
 # for models of groups: test-engine_pool_groups.R

@@ -3,6 +3,6 @@
 session <- getFromNamespace("session", "noiseaware")
 session$quiet <- TRUE
 withr::defer(session$quiet <- FALSE, teardown_env())
-# the seconds that calls are said to take are those of the machine that was measured
+# the seconds that calls are said to take refer to the machine that was measured
 session$slower <- 1
 withr::defer(session$slower <- NULL, teardown_env())

@@ -1,5 +1,5 @@
 # The cases of support_matrix.R and of its small version among the tests: a design
-# for each model, each mechanism that it takes, each method that serves it.
+# for each model, each mechanism that it takes, each method that supports it.
 
 yes_no <- list(y = c("no", "yes"))
 three <- list(y = c("a", "b", "c"))

@@ -25,7 +25,7 @@ test_that("a schedule is frozen after warmup, and a seed fixes it", {
   expect_gt(acceptance(fit)$passes, 0)
   expect_identical(learned(extend(fit, 300)), learned(fit))
   expect_identical(acceptance(run()), acceptance(fit))
-  # proposals too: the same numbers of the same moves as a run that was as long
+  # proposals as well: the same numbers of the same moves as a run that was as long
   whole <- sample_posterior(rel, model_lm(), method = "augment", chains = 1, iter = 700, warmup = 300, seed = 2)
   expect_identical(extend(fit, 300)$chains[[1]]$state$adapt, whole$chains[[1]]$state$adapt)
 })

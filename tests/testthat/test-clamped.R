@@ -400,7 +400,7 @@ sized_prior <- function(model, statistic, bound, draws, least = 3) {
   list(values = cbind(p, n = n), complete = c, n = n)
 }
 
-# A release whose bounds clamp, with a covariance beside c, and what widens the noise, larger than they are, so that they are seen;
+# A release whose bounds clamp, with a covariance given c, and what widens the noise, larger than they are, so that they are seen;
 # and a chain, `at` being where its store holds n
 sized_problem <- function() {
   statistic <- stat_crossprod(y ~ x, list(y = c(-0.8, 1), x = c(-0.6, 0.8)), rescale = FALSE)

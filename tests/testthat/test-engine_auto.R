@@ -195,7 +195,7 @@ test_that("where bounds bind, the exact method with fewer iterations is preferre
   wrong <- sample_posterior(rel, model_lm(), method = "collapse", seed = 1)
   sigma <- parameter_draws(wrong, "sigma")
   expect_gt(abs(mean(sigma) - 1) / sd(sigma), 3)
-  # "clt" accounts for the bounds of a regression, and no method does for those of a multivariate normal model
+  # "clt" accounts for the bounds of a regression, and no method does for the bounds of a multivariate normal model
   tight <- list(soon = 0, affordable = 0)
   expect_warning(fast <- chosen(rel, model_lm(), limits = tight), "approximate", class = "noiseaware_warning_method")
   expect_identical(fast$method, "clt")

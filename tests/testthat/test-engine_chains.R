@@ -1,4 +1,4 @@
-# How long a run takes: what is told of it, and the blocks that are timed.
+# How long a run takes: what is reported, and the blocks that are timed.
 
 test_that("the time left is told early, again where warmup misled, and only if it is long", {
   new <- function(...) internal("reporter")(function(amount) NULL, ...)

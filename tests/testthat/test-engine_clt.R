@@ -35,7 +35,7 @@ test_that("moments of margins are sums over all records", {
       expect_equal(m$mean[released], colSums(indicator * weight), tolerance = 1e-13)
       expect_equal(m$cov[released, released], crossprod(indicator * weight, indicator) - tcrossprod(colSums(indicator * weight)),
                    tolerance = 1e-12)
-      # the mean total stands for the mean complete-data counts
+      # the mean total represents the mean complete-data counts
       back <- .Call(internal("ffi_clt_complete"), distribution$spec, 1, m$mean)
       expect_true(back$valid)
       expect_equal(back$complete, colSums(complete * weight), tolerance = 1e-13)
@@ -334,7 +334,7 @@ test_that("of several rates that explain a total of values inside bounds, chains
   fit <- sample_posterior(rel, model, method = "clt", chains = 20, iter = 400, seed = 1)
   means <- apply(posterior::subset_draws(fit$draws, "rate"), 2, mean)
   expect_lt(max(abs(means - 6.9)), 0.6)
-  # a chain that is told where to start stays at the other one
+  # a chain that is given a start stays at the other one
   other <- stats::optimize(function(r) (integrate(function(x) x * dexp(x, r), 0, 1.17)$value - rel$value / 10000)^2, c(0.01, 1))$minimum
   started <- sample_posterior(rel, model, method = "clt", chains = 1, iter = 400, init = list(c(rate = other)), seed = 1)
   expect_lt(abs(mean(posterior::subset_draws(started$draws, "rate")) - other), 0.1)

@@ -174,7 +174,7 @@ test_that("millions of records: the posterior of a count", {
   }
 })
 
-# Laplace noise draws two cells anew; with Gaussian noise they only walk.
+# Laplace noise draws two cells afresh; with Gaussian noise they only walk.
 test_that("joint-distribution test", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(32)
@@ -269,7 +269,7 @@ test_that("what the table does not determine is refused", {
 
 # ---- the number of records is unknown ----------------------------------------------
 
-# all databases of `sizes` records, with the mass of n in their weights; `size` is released beside
+# all databases of `sizes` records, with the mass of n in their weights; `size` is released as well
 unknown_cases <- function(sizes, log_mass, st, levels, alpha, known = vector("list", length(levels))) {
   parts <- lapply(seq_along(sizes), function(k) {
     n <- sizes[k]

@@ -603,7 +603,7 @@ test_that("coordinates of the scatter are chosen where noise leaves it far from 
   expect_false(chosen(as_release(value, st, mech_laplace(scale = 1.01 * limit), 60)))
   expect_true(chosen(as_release(value, st, mech_gaussian(sd = 0.99 * sqrt(2) * limit), 60)))
   expect_false(chosen(as_release(value, st, mech_gaussian(sd = 1.01 * sqrt(2) * limit), 60)))
-  # a product or a square that nobody told of
+  # a product or a square that was not released
   part <- stat_subset(st, st$components[-5])
   expect_false(chosen(as_release(value[-5], part, mech_laplace(scale = 0.1 * limit), 60)))
   # and the sampler takes them

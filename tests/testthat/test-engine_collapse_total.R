@@ -181,7 +181,7 @@ test_that("unknown n of a total: the limit of n known, restarts, refusals", {
   expect_identical(extend(ask(400, of = loose), 100)$draws, ask(500, of = loose)$draws)
   expect_match(paste(capture.output(print(ask(400))), collapse = " "), "not known \\(n\\)")
   expect_error(ask(400, prior_n = prior_n("uniform", lower = 0, upper = 0)), "allows at least one record", class = "noiseaware_error_method")
-  # one engine for n known with its noisy value beside it
+  # one engine for n known with its noisy value as well
   both <- as_release(list(t = 61.2, size = 19), list(t = stat_sums(~ x, wide), size = stat_size()),
                      list(t = mech_laplace(scale = 6), size = mech_laplace(scale = 3)), n = 20, neighbours = "add_remove")
   fit <- sample_posterior(both, model_poisson(), method = "collapse", chains = 1, iter = 50, seed = 1)

@@ -289,7 +289,7 @@ test_that("chains of default calls find the mode, however many records and howev
     draws <- posterior::as_draws_array(fit)
     names <- posterior::variables(draws)
     expect_lt(max(vapply(names, function(v) posterior::rhat(posterior::extract_variable_matrix(draws, v)), 0)), 1.03)
-    # the prior is nothing beside so many records, and neither is the noise beside their own variation
+    # the prior is nothing next to so many records, and neither is the noise next to their own variation
     coefficients <- posterior::subset_draws(draws, variable = c("(Intercept)", "a", "b"))
     expect_lt(max(abs(apply(coefficients, 3, mean) - c(-0.5, 0.8, -0.6)) / apply(coefficients, 3, sd)), 5)
     expect_lt(max(apply(coefficients, 3, sd)) * sqrt(case[1]), 6)

@@ -180,7 +180,7 @@ test_that("moments with factors are those of records, and of innovations", {
     expect_lt(max(abs(colMeans(t)) / sd * sqrt(n)), 5)
     product <- crossprod(t) / n
     expect_lt(max(abs(product - case$distribution$cov) / sqrt((crossprod(t^2) / n - product^2) / n)), 5)
-    # beside y a, b and four dummies
+    # besides y: a, b and four dummies
     expect_forms_distribution(case$spec, case$theta, case$distribution, 6 + 21 + 8)
   }
 })
@@ -429,7 +429,7 @@ test_that("what cannot be done is refused", {
   for (moments in list(covariate_moments(), covariate_moments(`colnames<-`(x, "gb")))) {
     expect_error(clt(factor, model_lm(covariates = moments)), "joint moments of the factor", class = "noiseaware_error_moments")
   }
-  # fourth moments beside a model with a distribution of its covariates: only "augment" uses both
+  # fourth moments with a model with a distribution of its covariates: only "augment" uses both
   both <- as_release(c(1, 2, 30, 4, 50, 1, 2, 3, 4), list(a = st, b = stat_moments4(~ x1, bounds)), list(a = mechanism, b = mechanism), 20)
   expect_error(clt(both, model_lm()), class = "noiseaware_error_method")
 })
@@ -443,7 +443,7 @@ test_that("noisy moments that no covariates have are moved to valid ones, and th
     fit <- sample_posterior(rel, model_lm(covariates = covariate_moments()), method = "clt", chains = 1, iter = 400, seed = 8)
     expect_true(all(is.finite(fit$draws)))
     expect_output(print(fit), "moved to valid ones")
-    # a variance is that of the noise at least, or of a uniform distribution on [-1, 1]
+    # a variance is at least the noise's, or the variance of a uniform distribution on [-1, 1]
     expect_gte(min(diag(fit$bound$moments$fourth)), min(1 / 12, noise_sd(rel)[[6]] / 20) - 1e-12)
   }
 })

@@ -1,4 +1,4 @@
-# Partial pooling and walks by method "clt": quadrature, gradients, limits, the exact engine beside it, restarts, what is told.
+# Partial pooling and walks by method "clt": quadrature, gradients, limits, comparison with the exact engine, restarts, what is reported.
 
 clt_choices <- function() {
   covariates <- data.frame(site = c("north", "south", "west"), rural = c(1, 0, 1))

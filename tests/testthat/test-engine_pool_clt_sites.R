@@ -94,7 +94,7 @@ test_that("two categories: quadrature over the parameters, sums over the numbers
   }
 })
 
-# a noisy number of records beside the totals
+# a noisy number of records with the totals
 sized_regressions <- function(scale, sizes = c(a = 60, b = 90)) {
   asked <- list(totals = stat_crossprod(y ~ x, pooled_bounds()), size = stat_size())
   lapply(sizes, function(n) {

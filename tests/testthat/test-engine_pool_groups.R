@@ -184,7 +184,7 @@ test_that("noise of sizes that is almost none, and groups without records", {
   known <- sample_posterior(noisy_groups(11, mech_exact(), c(4, 7)), model, pool = "partial", iter = 1800, seed = 2)
   for (v in posterior::variables(known$draws)) expect_agreement(parameter_draws(nearly, v), parameter_draws(known, v))
   expect_identical(range(posterior::extract_variable_matrix(denoise(nearly), "size: g=a")), c(4, 4))
-  # a group of no records is told of by the others alone, or by the prior
+  # a group of no records is known from the others alone, or from the prior
   empty <- sample_posterior(noisy_groups(7, mech_exact(), c(0, 7)), model, iter = 1800, seed = 3)
   expect_distribution(parameter_draws(empty, "rate[a]"), function(p) qgamma(p, 2, 0.5))
   empty <- sample_posterior(noisy_groups(7, mech_laplace(scale = 0.01), c(0, 7)), model, iter = 1800, seed = 3)

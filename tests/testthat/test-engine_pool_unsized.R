@@ -138,7 +138,7 @@ test_that("totals of normal sites of unknown numbers of records, pooled by metho
                list(mech_gaussian(sd = 3), mech_laplace(scale = 3), mech_laplace(scale = 3)))
   sizes <- list(a = prior_n("uniform", lower = 3, upper = 12), c = prior_n("poisson", mean = 9))
   n <- cbind(sample(3:12, draws, TRUE), 6, rpois(draws, 9))
-  n <- pmax(n, 2) # which method "collapse" takes for granted
+  n <- pmax(n, 2) # which method "collapse" assumes
   possible <- n[, 3] > 2 | runif(draws) < dpois(2, 9) / ppois(2, 9)
   model <- model_normal(prior = prior_nig(0.3, 1, 4, 5))
   sd <- 1 / sqrt(rgamma(draws, 4, 5))

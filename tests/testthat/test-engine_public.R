@@ -1,4 +1,4 @@
-# Public covariates beside noisy responses: densities against sums and integrals in R, posteriors against quadrature.
+# Public covariates with noisy responses: densities against sums and integrals in R, posteriors against quadrature.
 
 set.seed(11)
 given <- data.frame(x = round(rnorm(30), 2), g = factor(sample(c("a", "b", "c"), 30, TRUE)), e = round(runif(30, 5, 40)))
@@ -384,7 +384,7 @@ test_that("densities have their slopes; totals are distributed as those of recor
       if (!is.null(fields$begin)) q <- fields$begin + rnorm(count, 0, 0.1)
       expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-6), tolerance = 1e-5)
     }
-    # totals of records, without noise, beside those of u, s and x
+    # totals of records, without noise, in addition to the totals of u, s and x
     sigma <- 1.3 # and coefficients with which no response is beyond the bounds
     columns <- sqrt(length(fields$rest))
     point <- c(1, rep(0.1, columns - 2), 1)

@@ -20,7 +20,7 @@ test_that("an answer that hangs on clamping is told with both numbers", {
   table <- fit$clamping$table
   expect_identical(table$parameter, c("mean", "sd"))
   expect_gt(fit$clamping$share, 0.1)
-  # the answers are those of the fits themselves
+  # the answers agree with the fits themselves
   none <- lumpy_fit(lumpy_release("none"), "collapse")
   draws <- posterior::as_draws_matrix(none$draws)
   expect_lt(max(abs(table$other - colMeans(draws)) / apply(draws, 2L, sd)), 0.25)
@@ -130,7 +130,7 @@ test_that("pools of sites and groups are compared, too", {
     of <- table[table$parameter == sd, ]
     expect_lt(abs(of$other - sd(lumps()$y)), 3 * of$other_sd)
     expect_gt(of$mean - sd(lumps()$y), 3 * of$sd)
-    # the other answer is that of the fit itself
+    # the other answer agrees with the fit itself
     none <- pool_lumps(lumpy_sites("none"), pool)
     expect_lt(abs(of$other - mean(parameter_draws(none, sd))) / of$other_sd, 0.3)
     expect_null(none$clamping)

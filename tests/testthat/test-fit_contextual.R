@@ -1,4 +1,4 @@
-# Groups whose intercepts depend on their means of x, which y ~ x + (1 | g) leaves out: the slope is then between that within groups, and that of the groups'
+# Groups whose intercepts depend on their means of x, which y ~ x + (1 | g) leaves out: the slope is then between the slope within groups, and the slope of the groups'
 # means. Oracle: least squares on the records with an intercept for each group.
 
 of_groups <- function(effect, seed) {

@@ -121,7 +121,7 @@ test_that("the hint names methods whose time is free of n, and what they cost", 
   counts <- as_release(c(30, 20), stat_counts(~ y, list(y = c("a", "b"))), mech_laplace(epsilon = 1), 50)
   fit <- sample_posterior(counts, model_bernoulli(), method = "augment", chains = 2, iter = 30, seed = 1)
   expect_match(internal("other_methods")(fit), "\"collapse\" .* exact here")
-  # where nothing else serves, nothing is named
+  # where no other method fits, nothing is named
   yes <- as_release(c(-10, 20, 50, 8), stat_crossprod(y ~ g, list(y = c(0, 9), g = c("a", "b"))), mech_laplace(epsilon = 1), 50)
   fit <- sample_posterior(yes, model_glm(family = poisson()), chains = 2, iter = 30, seed = 1)
   expect_null(internal("other_methods")(fit))
@@ -322,7 +322,7 @@ test_that("a calibration counts its replicates that have not converged, and says
   told(expect_warning(cal <- calibrate(model, st, mech_laplace(epsilon = 1), 20, replicates = 5, method = short, seed = 1),
                       "R-hat above 1.05 in 5 of 5 replicates", class = convergence))
   expect_identical(nrow(cal$conditions), 0L)
-  # what a replicate keeps to itself is told again afterwards
+  # what a replicate keeps to itself is reported again afterwards
   expect_identical(warned(sample_posterior(rel, model, chains = 2, iter = 20, seed = 1)), convergence)
 })
 

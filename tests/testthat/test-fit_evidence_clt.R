@@ -1,4 +1,4 @@
-# Evidence under the normal distribution of the statistic: against that of the totals' own distribution where
+# Evidence under the normal distribution of the statistic: against the evidence under the totals' own distribution where
 # records are many, against quadrature, and against records that are drawn from the prior.
 
 clt_evidence <- function(release, model, ..., draws = 3000) {

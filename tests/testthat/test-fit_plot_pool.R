@@ -12,7 +12,7 @@ test_that("a statistic by a function is the one by the computed factor", {
   for (norm in c("L1", "L2")) for (neighbours in c("replace", "add_remove")) {
     expect_identical(sensitivity(by_call, norm, neighbours), sensitivity(by_name, norm, neighbours))
   }
-  # the function of the summed variable and that of the groups
+  # the function of the summed variable and the function of the groups
   roots <- stat_by(stat_sums(~ sqrt(y), list(y = c(0, 9))), ~ cut(x, c(0, 1, 2)))
   expect_equal(unname(internal("statistic_total")(roots, data.frame(x = c(0.5, 1.5, 1.7), y = c(4, 1, 100)))), c(2, 1 + 3))
   rel <- as_release(c(3, 4), roots, mech_laplace(scale = 1), n = 5)

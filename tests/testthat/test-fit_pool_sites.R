@@ -1,4 +1,4 @@
-# Sites beside each other: shrinkage against quadrature, ranks against draws whose order is known, looks, errors.
+# Sites next to each other: shrinkage against quadrature, ranks against draws whose order is known, looks, errors.
 
 asked_of <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 four_sites <- function() {
@@ -195,7 +195,7 @@ test_that("plots of pools have a panel for each parameter, and the prior of what
   names <- as.character(drawn$data$parameter)
   expect_identical(names[1:5], c("prob[yes]", sprintf("prob[yes,%s]", names(four$release))))
   expect_match(names[6], "^sd\\[logit\\(prob")
-  # what is not shared has no bar; that of the probability is the beta distribution's, cut off
+  # what is not shared has no bar; the bar of the probability is the beta distribution's, cut off
   expect_identical(is.na(drawn$data$prior_lower), c(FALSE, rep(TRUE, 4), FALSE))
   expect_equal(drawn$data$prior_upper[6], qnorm(1 - 0.025 / 2), tolerance = 0.1) # half-normal
   heights <- ggplot2::ggplotGrob(drawn)

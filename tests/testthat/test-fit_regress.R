@@ -6,7 +6,7 @@ release <- simulate_release(MASS::birthwt, stat_crossprod(bwt ~ age + lwt, range
 joint <- suppressWarnings(sample_posterior(release, model_mvnormal(), chains = 2, iter = 100, seed = 1))
 rows <- function(fit) internal("parameter_matrix")(fit)
 
-# records whose mean and covariance (divisor n) are those of a draw
+# records whose mean and covariance (divisor n) equal a draw's
 records_of <- function(draw, names) {
   cov <- outer(names, names, Vectorize(function(a, b) draw[[intersect(sprintf(c("cov[%s,%s]", "cov[%s,%s]"), c(a, b), c(b, a)), names(draw))[1L]]]))
   z <- scale(withr::with_seed(1, matrix(rnorm(40 * length(names)), 40)), scale = FALSE)

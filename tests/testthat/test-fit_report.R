@@ -1,4 +1,4 @@
-# The page: that it is whole, that its words are those of the fit, and what is refused.
+# The page: that it is whole, that its words agree with the fit, and what is refused.
 
 st <- stat_crossprod(y ~ x + g, bounds = list(y = c(-6, 6), x = c(-2, 2), g = c("a", "<b>_*[c]")))
 set.seed(1)

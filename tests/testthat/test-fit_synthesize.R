@@ -106,7 +106,7 @@ test_that("mice has the same sets, and the same rules for records", {
   told <- as_mids(sets)
   expect_s3_class(told, "mids")
   for (k in 1:5) expect_equal(mice::complete(told, k), sets[[k]], ignore_attr = TRUE)
-  expect_true(all(is.na(told$data))) # no set stands for the data
+  expect_true(all(is.na(told$data))) # no set replaces the data
   analysis <- function(data) stats::lm(as.integer(x) ~ y, data)
   ours <- combine_synthetic(sets, analysis)
   theirs <- mice::pool(lapply(unclass(sets), analysis))$pooled

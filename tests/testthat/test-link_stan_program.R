@@ -137,7 +137,7 @@ test_that("the log density is the package's own", {
     inner <- map$parts(ts)
     stan_density <- rstan::log_prob(stan, rstan::unconstrain_pars(stan, list(
       alpha = alpha, beta = beta, sigma = sigma, mean_x = mean, cov_x = cov, g = inner[1:3], chi = inner[4:6], below = inner[7:9])), adjust_transform = FALSE)
-    # the package's prior, the totals' density from that of the records, the noise
+    # the package's prior, the totals' density from the density of the records, the noise
     prior <- drop(.Call(internal("ffi_model_log_prior"), bound$spec, as.matrix(coordinates(natural)))) + log_jacobian(coordinates, natural)
     likelihood <- sum(apply(w, 1, log_normal, mean = map$mean, cov = tcrossprod(root)))
     totals <- (n - d - 2) / 2 * as.numeric(determinant(scatter)$modulus) + likelihood - log_jacobian(map$parts, ts)

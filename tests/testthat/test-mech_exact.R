@@ -44,7 +44,7 @@ test_that("one variable: every table that has the exact numbers, and no other", 
     list(exact = stat_subset(four, "g=b"), value = 2, keep = all[, 2] == 2, moves = FALSE),
     list(exact = stat_subset(four, "g=b"), value = 2, keep = all[, 2] == 2, moves = TRUE),
     list(exact = stat_subset(four, c("g=a", "g=c")), value = c(0, 3), keep = all[, 1] == 0 & all[, 3] == 3, moves = TRUE),
-    # the same told twice
+    # the same given twice
     list(exact = stat_linear(four, list(ab = c("g=a", "g=b"), cd = c("g=c", "g=d"))), value = c(1, 5), keep = rowSums(all[, 1:2]) == 1, moves = FALSE)
   )
   for (case in cases) {
@@ -292,7 +292,7 @@ test_that("methods that cannot keep exact numbers say so", {
                         list(law = mech_exact(), counts = mech_laplace(scale = 1)), n = 10)
   told <- expect_error(sample_posterior(counted, model_normal()), "No method can respect the exact numbers", class = "noiseaware_error_method")
   expect_false(grepl("augment", conditionMessage(told)))
-  # an exact number of records beside noisy counts is n
+  # an exact number of records with noisy counts is n
   sized <- as_release(list(size = 10, counts = z4), list(size = stat_size(), counts = four), list(size = mech_exact(), counts = mech_laplace(scale = 1)),
                       n = 10, neighbours = "add_remove")
   fit <- sample_posterior(sized, model_categorical(), chains = 1, iter = 100, seed = 1)

@@ -147,7 +147,7 @@ test_that("releases have that distribution", {
     side <- seq(-20, 20, by = 0.25)
     joint <- densities_of(two, mechanism, as.matrix(expand.grid(side, side)), x3)
     margin <- rowSums(matrix(exp(joint), length(side)))
-    # each point of the grid stands for the interval about it
+    # each point of the grid represents the interval about it
     cdf <- approxfun(c(side[1] - 0.125, side + 0.125), c(0, cumsum(margin) / sum(margin)), rule = 2)
     expect_gt(ks.test(z[, 1], cdf)$p.value, 1e-6)
   }
@@ -285,7 +285,7 @@ test_that("beside another statistic of the same data, sums of the state stay tho
   expect_equal(-state$residual[at], total, tolerance = 1e-9)
   expect_identical(posterior::as_draws_array(extend(sample_posterior(rel, model_logistic(), chains = 1, iter = 40, warmup = 30, seed = 1), 20)),
                    posterior::as_draws_array(sample_posterior(rel, model_logistic(), chains = 1, iter = 60, warmup = 30, seed = 1)))
-  # log eta of a calibration is that of the sampler
+  # log eta of a calibration equals the sampler's
   parts <- internal("release_parts")(rel)
   frame <- data.frame(y = records[, 1], x = records[, 2])
   expect_equal(sum(vapply(parts, internal("log_noise"), 0, data = frame)), tail(fit$chains[[1]]$log_noise, 1), tolerance = 1e-9)

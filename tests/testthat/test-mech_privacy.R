@@ -382,7 +382,7 @@ log_objective <- function(z, rows, y, noise, normal) {
 log_determinant <- function(matrix) as.numeric(determinant(matrix)$modulus)
 
 # The scale and the ridge that release_objective() works with: its coefficients
-# minimise the loss perturbed by the b that these uniforms stand for.
+# minimise the loss perturbed by the b that these uniforms determine.
 objective_noise_of <- function(statistic, mechanism, data, rows, y) {
   d <- ncol(rows)
   normal <- !is.null(mechanism$delta)

@@ -142,7 +142,7 @@ test_that("methods agree with enumeration of all tables", {
     expect_enumerated(fit, counts, log_p)
     fit <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 1800, seed = k)
     expect_enumerated(fit, counts, log_p)
-    # the noise's log density of draws is that of their tables
+    # the noise's log density of draws equals the log density of their tables
     s <- posterior::as_draws_matrix(denoise(fit))
     at <- match(paste(s[, 1], s[, 2]), paste(counts[, 1], counts[, 2]))
     expect_equal(unlist(lapply(fit$chains, `[[`, "log_noise")), log_p[at], tolerance = 1e-4)

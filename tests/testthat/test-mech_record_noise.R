@@ -399,7 +399,7 @@ test_that("products of noisy variables need the records, and what cannot be serv
   expect_error(stat_records(y ~ x * z, bounds = list(y = 0:1, x = 0:1, z = 0:1)), class = "noiseaware_error_formula")
 })
 
-# ---- factors with randomised response beside ------------------------------------------------------
+# ---- factors with randomised response as well -----------------------------------------------------
 
 answered_prior <- list(prior = prior_normal(0, 2), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(mean = 0, kappa = 1, df = 6, scale = 3))
 three <- list(g = c("a", "b", "c"))

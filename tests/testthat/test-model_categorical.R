@@ -29,7 +29,7 @@ discrete_cases <- list(
               stat_counts(~ y:x1 + y:x2 + y:x3, list(y = many[1:20], x1 = many, x2 = letters[1:4], x3 = letters[1:7])))
 )
 
-# all rows of probabilities, known ones too: list of rows x levels matrices, class first
+# all rows of probabilities, also known ones: list of rows x levels matrices, class first
 all_rows <- function(bound, theta) {
   probability <- bound$probability
   values <- reported(bound, theta)[1, ]

@@ -275,7 +275,7 @@ test_that("joint-distribution test: sweeps, moves and surrogate transitions", {
     model <- model_glm(family = family, prior = prior_normal(sd = 0.7), covariates = prior_niw(0.5, 2, 2, 6), levels = prior_dirichlet(2))
     bound <- category_bind(family, st, prior = prior_normal(sd = 0.7), covariates = prior_niw(0.5, 2, 2, 6), levels = prior_dirichlet(2))
     prior <- prior_draws(model, st, 1e5)
-    # the plain sampler mixes too slowly to be told in less
+    # the plain sampler mixes too slowly to show in less
     if (family$link == "probit") expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 4200, 0), prior)
     expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 2100, 2), prior)
     draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 1200, passes = NULL, warmup = 300L)

@@ -1,4 +1,4 @@
-# Families of responses beside the logit (test-model_logistic.R): hooks, updates against grids, the
+# Families of responses other than the logit (test-model_logistic.R): hooks, updates against grids, the
 # sampler against enumeration and quadrature, joint-distribution tests.
 
 glm_cases <- list(

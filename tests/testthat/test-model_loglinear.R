@@ -21,7 +21,7 @@ log_given <- function(tables, design, beta) {
   ways + tables %*% cell_logs(design, beta)
 }
 
-# cells, coefficients and released components by their means, squares and products; `log_p`: of tables beside p(table | beta)
+# cells, coefficients and released components by their means, squares and products; `log_p`: of tables in addition to p(table | beta)
 expect_loglinear <- function(fit, tables, log_p, released, design, mean, sd, draws = 14000) {
   set.seed(11)
   half <- matrix(stats::rnorm(draws / 2 * ncol(design)), ncol(design))

@@ -1,4 +1,4 @@
-# The multivariate normal model; its parts are those of a regression's
+# The multivariate normal model; its parts are the same as a regression's
 # covariates, tested there.
 
 mv_sums <- function(lower = -2, upper = 2) {

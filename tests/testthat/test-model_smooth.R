@@ -179,7 +179,7 @@ test_that("augment and clt agree, and find a curve", {
   exact <- curve("augment", 4500)
   near <- curve("clt", 600)
   for (j in 1:4) {
-    # beside Monte Carlo error a normal approximation's
+    # in addition to Monte Carlo error, a normal approximation's
     expect_lt(abs(mean(exact[[j]]) - mean(near[[j]])), 0.15 * sd(exact[[j]]) + 5 * posterior::mcse_mean(near[[j]]))
     expect_lt(abs(log(sd(exact[[j]]) / sd(near[[j]]))), 0.25)
     expect_lt(abs(mean(exact[[j]]) - 1 - 2 * sin(at$x[j])), 4 * sd(exact[[j]]))
@@ -395,7 +395,7 @@ test_that("several terms: draws have the cells' probabilities over all classes, 
   class <- own[, sprintf("class[%d]", 1:8)]
   first <- own[, grep("^prob\\[z=.*class", colnames(own))[16 * (0:7) + 1]]
   expect_equal(rowSums(class * first), own[, grep("^prob\\[z=", colnames(own))[1]], tolerance = 1e-9)
-  # new records are as dependent as those of the model
+  # new records are as dependent as the model's
   made <- simulate(fit, 20, seed = 1)
   expect_gt(cor(do.call(rbind, made)[c("x", "z")])[1, 2], 0.2)
   expect_identical(names(synthesize(fit, 2, seed = 1)[[1]]), c("y", "x", "u", "z"))

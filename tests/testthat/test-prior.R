@@ -1,4 +1,4 @@
-# Priors: what is accepted, and what it stands for once dimensions are known.
+# Priors: what is accepted, and what it becomes once dimensions are known.
 
 test_that("priors keep their numbers", {
   expect_identical(unclass(prior_normal(1L, 2))[c("mean", "sd")], list(mean = 1, sd = 2))
@@ -98,7 +98,7 @@ test_that("coefficients take values by name, the rest have the default", {
   fields <- fields_of(model_lm(prior = prior_normal(mean = c("(Intercept)" = 12, x = -1))))
   expect_equal(fields$beta_mean, c(2, -1, 0, 0))
   expect_equal(matrix(fields$beta_precision, 4), diag(1 / default^2))
-  # an sd of the intercept is that of the intercept itself, independent of the slopes
+  # an sd of the intercept belongs to the intercept itself, independent of the slopes
   fields <- fields_of(model_lm(prior = prior_normal(mean = c("(Intercept)" = 12, x = -1), sd = c("(Intercept)" = 5))))
   expect_equal(fields$beta_mean, c(12 - 10 - 6, -1, 0, 0)) # the response at x = 6 has the mean 12 - 6
   covariance <- diag(c(25, default[-1]^2))

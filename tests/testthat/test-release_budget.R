@@ -87,7 +87,7 @@ test_that("private quantiles have the exponential mechanism's distribution", {
   values <- c(2, 2, 3, 7, 7, 7, 9)
   steps <- 10
   below <- cumsum(c(0, tabulate(values + 1, steps + 1)))
-  # ranks between records too; slopes below and above 1
+  # also ranks between records; slopes below and above 1
   for (case in list(c(0, 3, 4), c(3, 3, 4), c(7, 3, 4), c(3.5, 3, 4), c(1.625, 5, 4), c(2 + 2^-20, 3, 4))) {
     g <- 0:steps
     distance <- pmax(0, vapply(g, function(v) sum(values < v), 0) - case[1], case[1] - vapply(g, function(v) sum(values <= v), 0))

@@ -76,7 +76,7 @@ expect_account <- function(server) {
 }
 
 # Two processes, with connections of their own, publish until they are refused, `each` times at most. Where a lock is at fault one may wait
-# for another in vain, in each release anew: they give up after `patience` seconds. A fork takes longer than a race: races of several accounts,
+# for another in vain, again in each release: they give up after `patience` seconds. A fork takes longer than a race: races of several accounts,
 # an element of `connects` and `tables` each, follow one another in the same two processes.
 race <- function(connects, tables, each, epsilon, patience = 60) {
   until <- proc.time()[["elapsed"]] + patience

@@ -1,4 +1,4 @@
-# Totals added up by databases are those of the data frame, to the last bit.
+# Totals added up by databases equal the data frame's, to the last bit.
 
 n <- 400
 set.seed(10)
@@ -24,7 +24,7 @@ local_sqlite <- function(frame = parent.frame()) {
 
 table_of <- function(con, data, name = "group by \"x\"") {
   DBI::dbWriteTable(con, name, data, row.names = FALSE, overwrite = TRUE)
-  suppressWarnings(dplyr::tbl(con, name)) # an old driver is told of
+  suppressWarnings(dplyr::tbl(con, name)) # an old driver causes a warning
 }
 
 expect_same_totals <- function(con) {
@@ -42,7 +42,7 @@ expect_same_totals <- function(con) {
   expect_identical(partial_total(some, both, mechanism), partial_total(records[records$h > 0, ], both, mechanism))
   # little noise
   expect_identical(partial_total(stored, statistics[[1]], mech_laplace(scale = 1e-6)), partial_total(records, statistics[[1]], mech_laplace(scale = 1e-6), n = n))
-  # counts at the points of a grid, alone and beside sums
+  # counts at the points of a grid, alone and with sums
   quantiles <- stat_quantiles(~ select, c(-1, 11.7), steps = 2^16)
   expect_identical(partial_total(stored, quantiles, mech_exponential(epsilon = 1)), partial_total(records, quantiles, mech_exponential(epsilon = 1)))
   both <- list(a = statistics[[4]], q = stat_quantiles(~ y, c(-5, 5), steps = 7), r = quantiles)

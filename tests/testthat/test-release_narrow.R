@@ -1,4 +1,4 @@
-# A narrow question of a wide release: its posterior is that of the numbers it uses, entered by themselves.
+# A narrow question of a wide release: its posterior equals the posterior from the numbers it uses, entered by themselves.
 
 births <- transform(MASS::birthwt, smoke = as.character(smoke), low = as.character(low))
 wide <- stat_crossprod(bwt ~ age + lwt + smoke, list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260), smoke = c("0", "1")))
@@ -52,7 +52,7 @@ test_that("a message says what is used, the print how much, and update() asks th
   expect_message(fit <- sample_posterior(release, model_lm(bwt ~ age), chains = 1, iter = 400, seed = 1), "5 of the 13 numbers.*bwt.*age",
                  class = "noiseaware_message_components") |> suppressWarnings()
   expect_length(fit$release$value, 5L)
-  # the guarantee is the one that the whole release has, not that of the numbers in use
+  # the guarantee is the one that the whole release has, not the guarantee of the numbers in use
   expect_identical(privacy(fit$release), privacy(release))
   expect_output(print(fit$release), "mu = 1 (Gaussian DP), rho = 0.5 (zCDP), the whole release; one", fixed = TRUE)
   expect_error(write_release(fit$release, tempfile()), "only the numbers that a model used", class = "noiseaware_error_file")
@@ -69,7 +69,7 @@ test_that("every kind of statistic gives its part", {
   narrow <- function(statistic, variables) {
     kept <- internal("narrow_statistic")(statistic, variables)
     if (is.null(kept)) return(NULL)
-    # the places are those of the components, and what is left knows nothing of other variables
+    # the places belong to the components, and what is left knows nothing of other variables
     expect_true(all(kept$statistic$columns$variable %in% variables))
     expect_identical(kept$statistic$components, statistic$components[kept$at])
     # what the records add to the numbers is what it was

@@ -1,4 +1,4 @@
-# Integer totals of parts: their sum is that of the whole, whatever the partition.
+# Integer totals of parts: their sum is the total of the whole, whatever the partition.
 
 n <- 300
 set.seed(8)

@@ -108,7 +108,7 @@ test_that("noise is for all records of a person, and the guarantee is the budget
     expect_equal(four$scale, 4 * one$scale)
     expect_equal(privacy(four), privacy(one))
   }
-  # on the grid of a real release, too: rounding moves each of a person's records
+  # also on the grid of a real release: rounding moves each of a person's records
   data <- data.frame(id = rep(1:5, 3), y = 1:15 / 2)
   real <- release(data, st, mech_laplace(epsilon = 0.7), neighbours = limited(2))
   unit <- real$granularity[[1L]]

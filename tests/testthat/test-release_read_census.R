@@ -40,7 +40,7 @@ test_that("a query without variables counts the records", {
   expect_identical(rel$value[["total_dpq: n"]], 1436)
   expect_identical(rel$neighbours, "add_remove")
   expect_identical(read_release(path, format = "census_nmf", geocode = "01001", query = "total_dpq")$statistic, stat_size())
-  # what the cells tell of n and what the total does are all but normal: means weighted by precisions
+  # what the cells say about n and what the total does are all but normal: means weighted by precisions
   told <- function(release) {
     fit <- sample_posterior(release, model_table(~ votingage:hispanic), prior_n = prior_n("uniform", lower = 1, upper = 3000), chains = 1, iter = 2600, warmup = 500, seed = 1)
     n <- posterior::extract_variable_matrix(fit$draws, "n")

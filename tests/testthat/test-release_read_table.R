@@ -13,7 +13,7 @@ test_that("rows are matched by their labels, in any order, margins by what is mi
   expect_identical(as_release(rows[c(3, 8, 1, 2, 7, 6, 5, 4), ], crossed, laplace, 129), whole)
   rows$age <- factor(rows$age, rev(levels$age))
   expect_identical(as_release(tail(rows, 7), crossed, laplace, 129)$value, whole$value[-1])
-  # other names, other columns beside them
+  # other names, other columns next to them
   names(rows) <- c("gender", "age_group", "count")
   rows$note <- "x"
   named <- c(age = "age_group", sex = "gender")

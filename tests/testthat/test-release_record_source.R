@@ -1,4 +1,4 @@
-# Records in files and from functions: the totals are those of the data frame.
+# Records in files and from functions: the totals equal the data frame's.
 
 n <- 250
 set.seed(9)
@@ -305,7 +305,7 @@ test_that("compressed files that are cut short or damaged are refused", {
   expect_error(both_total(bytes[seq_len(max(which(bytes[1:20000] == 10)))]), "truncated", class = "noiseaware_error_file")
 })
 
-# of this process alone: tests that run beside it share the directory
+# of this process alone: tests that run alongside share the directory
 own_files <- function() grep(sprintf("%x", Sys.getpid()), list.files(tempdir(), recursive = TRUE), value = TRUE, fixed = TRUE)
 
 test_that("no temporary file is written", {

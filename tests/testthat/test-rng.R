@@ -269,7 +269,7 @@ test_that("uniforms stay strictly inside (0, 1) at the extreme words", {
 
 # ---- distributions: ten million draws of each ----------------------------------------
 
-# One pass in chunks. `cdf` maps draws to (0, 1); the moments are those of the
+# One pass in chunks. `cdf` maps draws to (0, 1); the moments belong to the
 # distribution; `keep` picks the draws that come back. Tests the distribution on 4096 bins of
 # equal probability, the independence of neighbours, and the moments.
 survey <- function(kind, seed, cdf, mean, sd, kurtosis, keep, per_chunk = function(x) 0) {

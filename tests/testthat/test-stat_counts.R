@@ -88,7 +88,7 @@ test_that("numbers, logicals and factors are levels by their text", {
   for (bad in list(c(1, NA), 1, c(1, 1), as.Date("2020-01-01") + 0:1, list(1, 2), matrix(1:4, 2), factor("a"))) {
     expect_error(stat_counts(~ y, list(y = bad)), class = "noiseaware_error_levels")
   }
-  # among bounds a factor stands for its levels, two numbers stay bounds
+  # among bounds a factor represents its levels, two numbers stay bounds
   bounds <- list(y = c(0, 3), g = data$g)
   expect_identical(stat_crossprod(y ~ g, bounds), stat_crossprod(y ~ g, list(y = c(0, 3), g = c("a", "b"))))
   expect_error(stat_crossprod(y ~ g, list(y = c(0, 3), g = 1:3)), "character vector of levels", class = "noiseaware_error_bounds")

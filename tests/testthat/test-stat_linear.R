@@ -158,7 +158,7 @@ test_that("as_release() takes fewer numbers if they are named", {
   expect_identical(as_release(c(d = 3, a = 1), ages, laplace, 9)$value, c(`age=a` = 1, `age=d` = 3))
   whole <- as_release(1:4, ages, laplace, 9)
   expect_identical(as_release(c(a = 1, c = 3, b = 2, d = 4), ages, laplace, 9), whole)
-  # scales one by one are those of the whole statistic, or of what was published
+  # scales one by one belong to the whole statistic, or to what was published
   expect_identical(as_release(c(d = 3, a = 1), ages, mech_laplace(scale = 1:4), 9)$scale, c(`age=a` = 1, `age=d` = 4))
   named <- c(`age=d` = 4, `age=b` = 2, `age=a` = 1, `age=c` = 3)
   expect_identical(as_release(c(d = 3, a = 1), ages, mech_gaussian(sd = named), 9)$scale, c(`age=a` = 1, `age=d` = 4))
@@ -242,7 +242,7 @@ test_that("a release of a subset prints, plots, is written and read, and is made
     expect_true(all(limits$lower < limits$upper))
     expect_s3_class(plot(rel), "ggplot")
   }
-  # the noise is that of the subset
+  # the noise is the subset's
   set.seed(6)
   exact <- internal("statistic_total")(query, data)
   values <- replicate(700, simulate_release(data, query, mech_laplace(epsilon = 1))$value - exact)

@@ -1,4 +1,4 @@
-# Published totals that no n records have: told in print, not refused.
+# Published totals that no n records have: reported in print, not refused.
 
 bounds <- list(y = c(-2, 6), x = c(1, 3))
 said <- function(release) any(grepl("No .* records have totals like these", utils::capture.output(print(release))))

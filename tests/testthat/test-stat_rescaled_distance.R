@@ -114,7 +114,7 @@ test_that("engines give what they give for the same totals of stat_crossprod()",
   draws <- function(st, method) as.matrix(parameter_draws(sample_posterior(as_release(value, st, mech_laplace(scale = 1.5), n = 80), model_normal(), method,
                                                                           chains = 1, iter = 300, seed = 4), "mean"))
   for (method in c("collapse", "clt", "augment", "naive")) expect_equal(draws(sums, method), draws(all, method), info = method)
-  # in their own units, the totals that these stand for
+  # in their own units, the totals that these represent
   own <- stat_sums(~ x + I(x^2), c(2, 12), rescale = FALSE)
   raw <- c(x = 5 * value[[1L]] + 7 * 80, `x^2` = 25 * value[[2L]] + 70 * value[[1L]] + 49 * 80)
   exact <- function(st, value) colMeans(as.matrix(as.data.frame(sample_posterior(as_release(value, st, mech_gaussian(sd = 1e-3), n = 80), model_normal(), "collapse",

@@ -216,7 +216,7 @@ test_that("factors expand with their declared levels, whatever the data hold", {
   expect_equal(internal("statistic_total")(st, data),
                c(y = 6, gv = 0, gw = 2, x = 1.5, "y^2" = 14, "y:gv" = 0, "y:gw" = 3, "y:x" = 2, "gv:x" = 0, "gw:x" = 1.5,
                  "x^2" = 1.25))
-  # a number may stand for a level, a logical value for a number
+  # a number may be given as a level, a logical value as a number
   st <- stat_crossprod(y ~ g, list(y = c(0, 1), g = c("1", "2")), rescale = FALSE)
   expect_equal(internal("statistic_total")(st, data.frame(y = c(TRUE, FALSE, TRUE), g = c(2, 1, 2)))[["y:g2"]], 2)
 })

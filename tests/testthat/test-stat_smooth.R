@@ -1,4 +1,4 @@
-# Totals of several smooths, and of numbers and factors beside them, against package splines; sensitivities against searches over records. One smooth:
+# Totals of several smooths, and of numbers and factors with them, against package splines; sensitivities against searches over records. One smooth:
 # test-model_smooth.R.
 
 bounds <- list(y = c(-3, 5), a = c(2, 10), b = c(0, 1), c = c(-1, 1), z = c(-4, 4), w = c(1, 3), g = c("u", "v"), h = c("1", "2", "3"))
@@ -133,7 +133,7 @@ test_that("files, and a narrow question", {
   data <- data.frame(y = rnorm(50), a = runif(50, 2, 10), b = runif(50), z = exp(rnorm(50)), w = runif(50, 1, 3))
   st <- stat_crossprod(y ~ w + s(a, k = 6) + log(z) + s(b, k = 7), c(bounds[c("y", "a", "b", "w")], list(z = c(0.1, 10))), outside = c(w = "none", z = "above"))
   expect_equal(st$columns$name, c("y", "a", "b", "w", "log(z)"))
-  # natural limits are those of the number itself, for records of a model
+  # natural limits belong to the number itself, for records of a model
   beyond <- as.matrix(data.frame(y = 1, a = 3, b = 0.5, w = c(0, 4), z = log(c(0.01, 100))))
   total <- stats::setNames(.Call(internal("ffi_stat_total"), internal("statistic_spec")(st), beyond), st$components)
   ends <- log(c(0.1, 10))

@@ -79,7 +79,7 @@ test_that("analyses stand side by side", {
   alone <- compare_analyses(as_release(c(7, 4), counts, mech_laplace(epsilon = 1), 12), model_bernoulli(), chains = 1, iter = 200)
   expect_identical(names(alone$fits)[1], "noise-aware")
   expect_error(compare_analyses(fits[[1]]$release, model_lm(), methods = 1), class = "noiseaware_error_argument")
-  # of a fit: itself, beside other analyses with its settings
+  # of a fit: itself, next to other analyses with its settings
   fit <- alone$fits[["noise-aware"]]
   again <- compare_analyses(fit)
   expect_identical(names(again$fits), names(alone$fits))

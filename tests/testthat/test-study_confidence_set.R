@@ -104,7 +104,7 @@ test_that("the parametric bootstrap of a normal mean with little noise is the no
   expect_lt(max(abs(c(set$lower, set$upper) - mean(y) - qnorm(c(0.05, 0.95)) * se) / set$error), 4)
   expect_equal(set$error[1L], sqrt(0.05 * 0.95 / 2000) / dnorm(qnorm(0.05)) * se, tolerance = 0.1)
   expect_equal(set$estimate, mean(y), tolerance = 0.01)
-  # and that of the sd has the standard error of an sd
+  # and the set of the sd has the standard error of an sd
   sd <- confidence_set(sums, model_normal(), "sd", level = 0.9, method = "bootstrap", replicates = 1999, seed = 1)
   expect_equal((sd$upper - sd$lower) / (2 * qnorm(0.95)), sqrt(mean((y - mean(y))^2) / 160), tolerance = 0.1)
   below <- confidence_set(sums, model_normal(), "mean", alternative = "less", method = "bootstrap", replicates = 1999, seed = 1)

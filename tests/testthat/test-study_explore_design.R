@@ -64,7 +64,7 @@ test_that("sliders make the design, and the table has its rows", {
     for (width in plan$width) expect_match(output$widths, prettyNum(signif(width, 3), big.mark = ","), fixed = TRUE)
     expect_match(output$widths, "-8 to 8; 0 to 10", fixed = TRUE)
     expect_match(output$plot$src, "^data:image/png")
-    # another trial stands beside those of the button and of the start
+    # another trial stands next to the trials of the button and of the start
     session$setInputs(records = 3, compute = 2)
     expect_match(output$said, "1,000 records")
     expect_identical(lengths(regmatches(output$widths, gregexpr("-8 to 8", output$widths, fixed = TRUE))), 3L * nrow(plan))

@@ -1,4 +1,4 @@
-# Widths that records would give, against those of the exact posteriors of the same simulated databases.
+# Widths that records would give, against the widths of the exact posteriors of the same simulated databases.
 
 counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
 fit <- sample_posterior(as_release(c(31, 18), counts, mech_laplace(epsilon = 0.5), 50), model_bernoulli(prior = prior_beta(2, 3)), chains = 2, iter = 2000, seed = 1)

@@ -140,7 +140,7 @@ test_that("the region of nuisance parameters is near that of the likelihood rati
   expect_lt(max(abs(found - exact) / (exact + 0.01)), 0.12)
 })
 
-# two means on a circle: T is that of the distance to it, from each of its points
+# two means on a circle: T is the statistic of the distance to it, from each of its points
 test_that("the score of a null hypothesis that bends is that of the way to it", {
   n <- 400
   s2 <- 1.1

@@ -78,7 +78,7 @@ test_that("coefficients of a perturbed objective are simulated by minimising it"
   p <- function(slope) p_value(release, model, c(x = slope), replicates = 99, seed = 1)$p
   expect_gt(p(1), 0.05)
   expect_lt(p(-3), 0.05)
-  # with totals beside, of the same records: the total of y is nearly minus the gradient's intercept
+  # with totals as well, of the same records: the total of y is nearly minus the gradient's intercept
   both <- list(fit = statistic, total = stat_sums(~ y, list(y = c(0, 1))))
   release <- as_release(c(0.4, 0.8, 90), both, list(fit = mech_objective(scale = 0.01, ridge = 0.1), total = mech_laplace(scale = 0.01)), n = n)
   sim <- internal("new_simulator")(release, model, NULL, 100, 1)

@@ -1,4 +1,4 @@
-# An unknown number of records beside totals of normal records: src/totals/n_coordinate.c, src/totals/normal_totals_chain.c.
+# An unknown number of records with totals of normal records: src/totals/n_coordinate.c, src/totals/normal_totals_chain.c.
 
 size_release <- function(statistic, z, noise, n, of_n) {
   as_release(list(t = z, size = n), list(t = statistic, size = stat_size()), list(t = noise, size = of_n), n = NULL, neighbours = "add_remove")

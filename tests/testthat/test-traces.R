@@ -36,7 +36,7 @@ expect_no_trace <- function(code, class = NULL) {
   # a partial total is confidential, but holds no record either
   expect_false(holds(serialize(result, NULL)), label = paste("the result of", label, "holds a value"))
   new <- setdiff(list.files(tempdir(), recursive = TRUE, all.files = TRUE), before)
-  # tests that run beside it share the directory, and remove what is theirs
+  # tests that run alongside share the directory, and remove what is theirs
   for (path in new[file.exists(file.path(tempdir(), new))]) {
     expect_false(file_holds(file.path(tempdir(), path)), label = paste(path, "of", label))
   }

@@ -78,7 +78,7 @@ test_that("debug_model() compares the density with the draw", {
   result <- debugged(normal_walk(density = twice), 20L)
   expect_identical(failures(result), "log_density")
   expect_output(print(result), "log_density +is the density of r_records +FAILED +p below 1e-6")
-  # a prior density that is not that of the draws, without a move
+  # a prior density that differs from the draws' density, without a move
   prior <- normal_walk()
   prior$functions$log_prior <- function(theta) dnorm(theta[["mu"]], 0, 4, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE)
   result <- debugged(prior, 2L)

@@ -64,7 +64,7 @@ test_that("Gaussian tails of a very large scale are sums of the kernel", {
   s <- 1e6
   m <- 0.4
   for (at in c(-3e6, 5e5)) {
-    # the side that is summed, in pieces; the constant is that of the integral to all digits
+    # the side that is summed, in pieces; the constant is the integral's to all digits
     side <- if (at < m) seq(at - 8 * s, at, by = 5e5) else seq(at, at + 8 * s, by = 5e5)
     pieces <- vapply(seq_along(side)[-1], function(i) sum(dnorm(seq(side[i - 1] + 1, side[i]), m, s)), 0)
     expect_equal(pdiscrete_gaussian(at, m, s, lower.tail = at < m), sum(sort(pieces)), tolerance = 1e-12)
@@ -102,7 +102,7 @@ test_that("quantiles undo probabilities", {
       for (lower in c(TRUE, FALSE)) {
         for (log in c(TRUE, FALSE)) {
           p <- distribution$p(x, m, s, lower, log)
-          # none can be told from a neighbour, or from infinity, whose probability is the same to the last bit
+          # none can be distinguished from a neighbour, or from infinity, whose probability is the same to the last bit
           apart <- p != distribution$p(x - 1, m, s, lower, log) & p != distribution$p(Inf, m, s, lower, log)
           errors <- errors + sum(distribution$q(p[apart], m, s, lower, log) != x[apart])
         }
