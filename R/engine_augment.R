@@ -130,7 +130,7 @@ engine_control.engine_augment <- function(engine) {
   list(passes = list(default = "learned in warmup", must = "a whole number from 0", check = function(x, name, call) check_count(x, name, lower = 0, call = call),
     help = c("non-centred moves between two sweeps over the records. Warmup tunes their number, by effective draws per unit of",
              "work. It also tunes their kinds, the share of a record's innovation that a sweep keeps, and the number of",
-             "iterations that a sweep is spread over (see [acceptance()]). 0: the plain sampler of Ju et al. 2022. Setting a number also",
+             "iterations that a sweep is spread over (see [acceptance()]). With 0 this is the plain sampler of Ju et al. 2022. Setting a number also",
              "turns off the moves of all records at once, see [method_augment].")))
 }
 

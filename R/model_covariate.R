@@ -35,8 +35,8 @@ lone_kinds <- c("beta", "count", "mixture", "lognormal")
 #'
 #' Each is **independent of all other covariates** given the parameters. If that matters, as it does for coefficients of correlated covariates, it is better to
 #' model numbers as normal, because normal covariates can be correlated. A covariate's total and its total of squares are compatible with any two-parameter
-#' distribution, including the normal. [bayesplot::pp_check()][pp_check.noiseaware_fit] can detect the wrong distribution only if the release contains more information,
-#' such as a [stat_histogram()] of the covariate together with the cross-products.
+#' distribution, including the normal. A wrong distribution can be detected only if the release contains more
+#' information, for example a [stat_histogram()] of the covariate together with the cross-products (see [bayesplot::pp_check()][pp_check.noiseaware_fit]).
 #'
 #' Only method `"augment"` is available. It is exact: records are drawn from these distributions and then clamped to the bounds. The parameters are drawn given
 #' the records (by conjugate updates or slice sampling, with latent variables for negative binomial covariates and mixtures), and also move with the records'
