@@ -35,7 +35,7 @@ check_control <- function(control, method, call = caller_env()) {
   }
   if (length(strange)) {
     whose <- if (method != "auto") paste0(" for method \"", method, "\"")
-    stop_classed("argument", "{.arg control} must have only {.field {names(known)}}{whose}, but has {.field {strange}}.", call = call)
+    stop_classed("argument", "{.arg control} must have only the entries {.field {names(known)}}{whose}, but has {.field {strange}}.", call = call)
   }
   if (method == "auto") return(control)
   for (name in names(control)) if (!is.null(control[[name]])) known[[name]]$check(control[[name]], paste0("control$", name), call)

@@ -109,7 +109,7 @@ test_slope <- function(x, term, model, draws, seed, call) {
   zero <- evidence(null$bound)
   of <- slopes_text(term)
   new_test("Slope zero or not", as.numeric(one) - as.numeric(zero), sqrt(attr(one, "error")^2 + attr(zero, "error")^2),
-           join_notes(unique(c(attr(one, "note"), attr(zero, "note")))),
+           join_notes(attr(one, "note"), attr(zero, "note")),
            data = paste0(describe_model(bound), ", ", format_size(release$n), " records"),
            h0 = paste(of, "0"), h1 = paste(of, "unknown"), prior = null$prior)
 }

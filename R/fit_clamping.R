@@ -159,9 +159,9 @@ clamping_trouble <- function(fit) {
     paste0("The answer depends on records outside the bounds", if (!is.na(fit$clamping$share))
       sprintf(", where %s%% of the records are expected%s", format_number(100 * min(fit$clamping$share, 1), 2), shares_words(fit$clamping$shares)), "."),
     answer_bullets(found, outside_or_not),
-    i = "These draws are right if values outside were moved to the bounds.",
-    i = paste("If the bounds are natural limits, as for a score, a count or a 0/1 variable, declare it: `outside = \"none\"` in the statistic, or",
-              "declare_outside(release, \"none\"). If only one is, such as 0 for incomes, name the side where records may lie outside: \"above\" or \"below\"."))))
+    i = "These draws are correct if values outside the bounds were moved to the nearest bound.",
+    i = paste("If the bounds are natural limits, as for a score, a count or a 0/1 variable, declare this: `outside = \"none\"` in the statistic, or",
+              "declare_outside(release, \"none\"). If only one bound is, such as 0 for incomes, name the side where records may lie outside: \"above\" or \"below\"."))))
 }
 
 # whose bounds

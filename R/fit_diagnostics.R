@@ -212,7 +212,7 @@ bounds_trouble <- function(fit) {
     x = sprintf("Expected share of records outside: %s. Probability of at least one: %s.", shown[["share"]], shown[["any"]]),
     i = if (!groups_alone) "Method \"augment\" accounts for the clamping." else
       "No method accounts for it in groups of one release: estimates are too close to the middle of the bounds.",
-    i = if (groups_alone) "If no record can lie outside these bounds, declare it with declare_outside().")))
+    i = if (groups_alone) "If no record can lie outside these bounds, declare this with declare_outside().")))
 }
 
 # ---- the number of records ---------------------------------------------------------------

@@ -34,7 +34,7 @@ log_rate_prior <- function(bound, u) {
   prior$alpha[2L] * stats::plogis(u, log.p = TRUE) + prior$alpha[1L] * stats::plogis(-u, log.p = TRUE) - lbeta(prior$alpha[2L], prior$alpha[1L])
 }
 
-join_notes <- function(...) if (length(c(...))) paste(c(...), collapse = "; ")
+join_notes <- function(...) if (length(c(...))) paste(unique(unlist(strsplit(c(...), "; ", fixed = TRUE))), collapse = "; ")
 
 inverse_gamma_constant <- function(shape, rate) shape * log(rate) - lgamma(shape)
 

@@ -112,7 +112,7 @@ totals_places <- function(fit, draws) {
 
 totals_note <- function(fit) {
   if (outside_bounds(fit)[["any"]] <= likely_outside) return(NULL)
-  if (inherits(engine_of(fit), "engine_clt")) return("approximate: a normal distribution for the effect of clamping on the records outside the bounds")
+  if (inherits(engine_of(fit), "engine_clt")) return("approximate: the effect of clamping on the totals is treated as normal")
   "NOT exact: bounds are ignored, and records may lie outside them"
 }
 

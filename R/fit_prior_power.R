@@ -143,7 +143,7 @@ ridge_of <- function(z, lp) {
 tell_decided <- function(fit) {
   line <- decided_line(fit)
   if (is.null(line)) return(invisible())
-  cli::cli_inform(c(escape_braces(line), i = "The printed fit says more, and {.fn rstantools::prior_summary} shows the prior."), class = "noiseaware_message_prior")
+  cli::cli_inform(c(escape_braces(line), i = "The printed fit has the details, and {.fn rstantools::prior_summary} shows the prior."), class = "noiseaware_message_prior")
 }
 
 decided_names <- function(fit) union(fit$decided, attr(fit$decided, "together"))

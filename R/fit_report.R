@@ -182,7 +182,7 @@ methods_words <- function(fit, table = printed_summary(fit$draws)) {
     paste("the release of", if (is.null(n)) "an unknown number of records" else paste(format_size(n), "records"),
           if (pooled) paste("in", length(fit$release), "groups"))
   paste0("The model was: ", describe_model(fit$bound), ". ", bounds_sentence(releases), "Its posterior given ", trimws(given), " (", shorten_list(noise, 4L),
-         ") was computed by the R package noiseaware ", utils::packageVersion("noiseaware"), " under R ", getRversion(), ". ",
+         ") was computed with the R package noiseaware ", utils::packageVersion("noiseaware"), " under R ", getRversion(), ". ",
          method_sentence(fit, pooled), drawn_sentence(fit, table), if (!is.null(fit$asked$seed)) paste0(" The seed was ", fit$asked$seed, "."), priors_sentence(fit))
 }
 
@@ -221,7 +221,7 @@ method_sentence <- function(fit, pooled) {
   fits <- fit$fits %||% list(fit)
   how <- if (!is.null(fit$fits)) "Each release was analysed by itself" else if (pooled) paste0("Pooling was \"", fit$pool, "\"") else
     paste0("The method was \"", fit$method, "\"")
-  paste0(how, ", ", if (all(vapply(fits, function(f) isTRUE(f$exact), TRUE))) "exactly under the model, up to Monte Carlo error. " else "approximately. ")
+  paste0(how, ", ", if (all(vapply(fits, function(f) isTRUE(f$exact), TRUE))) "which is exact under the model, up to Monte Carlo error. " else "which is approximate. ")
 }
 
 drawn_sentence <- function(fit, table) {
@@ -238,7 +238,7 @@ check_words <- function(check, fit = NULL) {
   level <- attr(check, "level")
   outside <- check$value < check$lower | check$value > check$upper
   extreme <- check$component[which(check$p < 0.01)]
-  c(sprintf("%d of %d published numbers are outside the central %s%% of their replicates; by chance about %s would be.", sum(outside, na.rm = TRUE), nrow(check),
+  c(sprintf("%d of %d published numbers are outside the central %s%% of their replicates; about %s would be expected by chance.", sum(outside, na.rm = TRUE), nrow(check),
             format_number(100 * level), format_number(signif((1 - level) * nrow(check), 2))),
     if (length(extreme)) sprintf("Hardly any replicate is as extreme as the published value of %s: the model, its bounds or the description of the release may be wrong.",
                                  shorten_list(extreme, 6L)) else "None is so extreme that the model could not have produced it.",

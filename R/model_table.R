@@ -104,7 +104,7 @@ format.model_table <- function(x, ...) {
 
 format_table_prior <- function(prior, several) {
   if (!several) return(format(prior))
-  paste("hyper-Dirichlet,", if (is.null(prior$alpha)) "weights of each clique with the sum 2" else
+  paste("hyper-Dirichlet,", if (is.null(prior$alpha)) "weights of each clique that sum to 2" else
     sprintf("weight %s of a cell of the largest clique", format_number(prior$alpha)))
 }
 

@@ -295,7 +295,7 @@ format.noiseaware_prior <- function(x, ...) {
   }
   open <- vapply(parts, is.null, TRUE)
   values <- vapply(parts[!open], describe_value, "")
-  text <- if (!length(values)) if (inherits(x, "prior_dirichlet")) "weights with the sum 2" else "scaled by the bounds" else
+  text <- if (!length(values)) if (inherits(x, "prior_dirichlet")) "weights that sum to 2" else "scaled by the bounds" else
     paste(c(paste(names(values), "=", values, collapse = ", "),
             if (any(open)) paste(paste(names(parts)[open], collapse = ", "), "by default")), collapse = "; ")
   cut <- if (isTRUE(within)) "within the bounds" else if (is.list(within))

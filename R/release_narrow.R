@@ -55,7 +55,7 @@ narrow_release <- function(release, model, call = caller_env()) {
   left <- setdiff(release_columns(release$statistic)$columns$variable, variables)
   cli::cli_inform(c("The model uses {length(at)} of the {length(release$value)} numbers of the release: those that involve only {.var {variables}}.",
                     i = "Numbers that involve {.var {left}} are not used.",
-                    i = if (is_joint_question(model, release)) "A fit of all variables by {.fn model_mvnormal} uses them, and {.fn regress} answers from it."),
+                    i = if (is_joint_question(model, release)) "A fit of all variables by {.fn model_mvnormal} uses them; {.fn regress} then gives the regression."),
                   class = "noiseaware_message_components")
   narrowed <- new_release(release$value[at], narrow$statistic, narrow$mechanism, release$n, unname(release$scale[at]), unname(release$granularity[at]),
                           release$noise, release$neighbours)

@@ -97,9 +97,9 @@ release_troubles <- function(release) {
   odd <- impossible_components(release)
   odd <- unique(c(odd, impossible_squares(release, odd)))
   at_limit <- unique(limit_components(release))
-  who <- if (release$n == 1) "record has" else paste(format(release$n, big.mark = ",", decimal.mark = ".", scientific = FALSE), "records have")
+  who <- if (release$n == 1) "record" else paste("data set of", format(release$n, big.mark = ",", decimal.mark = ".", scientific = FALSE), "records")
   c(if (length(odd)) list(list(kind = "impossible", text = sprintf(
-      "No %s totals like these, whatever the noise: %s (is n right? are they in the statistic's units?)", who, shorten_list(odd, 5L)))),
+      "No %s has totals like these, whatever the noise: %s (is n right? are they in the statistic's units?)", who, shorten_list(odd, 5L)))),
     if (length(at_limit)) list(list(kind = "limit", text = sprintf(
       "At the limit that the bounds allow, as if every record were at a bound or beyond: %s (are the bounds in the data's units?)",
       shorten_list(at_limit, 5L)))), units_trouble(release))
@@ -122,7 +122,7 @@ beyond_rescaled <- function(release) {
   odd <- intersect(if (!is.null(release$n)) impossible_components(release), of)
   if (length(odd) == 0L) return(NULL)
   list(list(kind = "units", text = c(
-    sprintf("No records have totals like these if variables are rescaled to [-1, 1], as the statistic says: %s.", shorten_list(odd, 5L)),
+    sprintf("No set of records has totals like these if variables are rescaled to [-1, 1], as the statistic says: %s.", shorten_list(odd, 5L)),
     i = "Use rescale = FALSE in the statistic for totals in the variables' units.")))
 }
 

@@ -200,7 +200,7 @@ ask_one_variable <- function(variable, levels, null, of, call) {
   }
   null <- null %||% rep(1 / length(levels), length(levels))
   ok <- is.numeric(null) && length(null) == length(levels) && all(is.finite(null)) && all(null > 0) && abs(sum(null) - 1) < 1e-8
-  if (!ok) stop_argument("null", paste(length(levels), "positive probabilities with the sum 1"), describe(null), call = call)
+  if (!ok) stop_argument("null", paste(length(levels), "positive probabilities that sum to 1"), describe(null), call = call)
   names <- sprintf("prob[%s]", levels)
   list(title = "Given probabilities", model = model_categorical(variable, prior_dirichlet(1)), null = stats::setNames(null, names)[-1L],
        factor = function(release, seed, prior_n) levels_factor(release, model_categorical(variable, prior_dirichlet(1)), null, prior_n, call))

@@ -78,7 +78,7 @@ normal_factor <- function(release, model, null, seed, draws = 10000, call = rlan
   evidence <- lapply(list(bound, zero), function(bound) totals_evidence(run_totals(met$release, bound, method, seed, call), draws, seed, call))
   of <- paste("the", c(mean = "mean", sd = "standard deviation")[[names(null)]])
   new_test(sprintf("One %s", sub("the ", "", of)), as.numeric(evidence[[1L]]) - as.numeric(evidence[[2L]]),
-           sqrt(attr(evidence[[1L]], "error")^2 + attr(evidence[[2L]], "error")^2), join_notes(unique(c(attr(evidence[[1L]], "note"), attr(evidence[[2L]], "note")))),
+           sqrt(attr(evidence[[1L]], "error")^2 + attr(evidence[[2L]], "error")^2), join_notes(attr(evidence[[1L]], "note"), attr(evidence[[2L]], "note")),
            describe_model(bound), paste(of, "is", format_number(null)), paste(of, "is unknown"),
            if (names(null) == "mean")
              sprintf("normal, mean %s, sd %s sd of the records", format_number(prior$prior_mean), format_number(1 / sqrt(prior$prior_precision))) else

@@ -47,7 +47,7 @@ read_step <- function(side, label, call) {
   has_variable <- vapply(arguments, function(a) length(setdiff(all.vars(a), constant_names)) > 0L, TRUE)
   if (sum(has_variable) != 1L) {
     names <- setdiff(all.vars(side), constant_names)
-    hint <- if (length(names) > 1L) "Constants must be written out, or be short vectors where the formula is made, with another name than the variable."
+    hint <- if (length(names) > 1L) "Constants must be written out, or be short vectors where the formula is made, under a name other than the variable's."
     refuse_function(label, if (length(names) > 1L) "{.var {names}} would all be variables." else if (any(has_variable)) "It has one variable twice." else
       "It has no variable.", call, hint)
   }

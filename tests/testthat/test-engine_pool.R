@@ -607,6 +607,6 @@ test_that("what is odd about the releases of several sites is said once, with th
   found <- internal("site_troubles")(list(north = total(50), south = total(20), west = total(50), east = total(70)))
   expect_identical(vapply(found, `[[`, "", "kind"), c("limit", "impossible"))
   expect_match(found[[1]]$text[[1]], "^Sites north, west: At the limit")
-  expect_match(found[[2]]$text[[1]], "^Site east: No 50 records have")
+  expect_match(found[[2]]$text[[1]], "^Site east: No data set of 50 records has")
   expect_identical(internal("site_troubles")(list(south = total(20))), list())
 })

@@ -46,6 +46,7 @@ test_that("few draws that decide are told", {
   release <- as_release(c(2e3, 0, 0, 2e3), stat_counts(~ a:b, binary), mech_laplace(scale = 200), n = 4e3)
   got <- test_hypothesis(release, ~ a + b, draws = 1000, seed = 1, error = 1e6)
   expect_match(attr(got, "note"), "few draws")
+  expect_identical(internal("join_notes")("approximate: b; rough: c", "approximate: b", NULL), "approximate: b; rough: c")
   expect_gt(attr(got, "log"), 100)
   # what can be done about it: a fit takes no `draws`
   expect_match(attr(got, "note"), "use more draws", fixed = TRUE)

@@ -39,9 +39,9 @@ test_that("the paragraph for a paper has what was done", {
   skip_on_cran()
   words <- internal("methods_words")(fit)
   expect_match(words, "The model was: linear regression y ~ x + g. Bounds were declared: ", fixed = TRUE)
-  expect_match(words, "Its posterior given the release of 300 records (Laplace noise, epsilon = 20) was computed by",
+  expect_match(words, "Its posterior given the release of 300 records (Laplace noise, epsilon = 20) was computed with",
                fixed = TRUE)
-  expect_match(words, paste0("The method was \"", fit$method, "\", exactly under the model, up to Monte Carlo error. There were 2 chains of 1,500 draws"), fixed = TRUE)
+  expect_match(words, paste0("The method was \"", fit$method, "\", which is exact under the model, up to Monte Carlo error. There were 2 chains of 1,500 draws"), fixed = TRUE)
   expect_match(words, "The seed was 1.", fixed = TRUE)
   expect_match(words, "Priors were (Intercept) normal(", fixed = TRUE)
   results <- internal("results_words")(fit)
@@ -55,14 +55,14 @@ test_that("the paragraph for a paper has what was done", {
   expect_lt(least(posterior::ess_tail), least(posterior::ess_bulk) - 1) # else either would do
   expect_match(words, paste0("bulk or tail, was ", format(floor(least(posterior::ess_tail)), big.mark = ","), "."), fixed = TRUE)
   naive <- sample_posterior(fit$release, model_lm(), method = "naive", chains = 1, iter = 400, seed = 1)
-  expect_match(internal("methods_words")(naive), "The method was \"naive\", approximately. There were", fixed = TRUE)
+  expect_match(internal("methods_words")(naive), "The method was \"naive\", which is approximate. There were", fixed = TRUE)
   asked <- stat_counts(~ y, levels = list(y = c("no", "yes")))
   sites <- lapply(list(a = 12, b = 20), function(yes) as_release(c("y=yes" = yes), asked, mech_laplace(scale = 2), n = 60))
   said <- c(complete = "Pooling was \"complete\"", partial = "Pooling was \"partial\"", none = "Each release was analysed by itself")
   for (pool in names(said)) {
     pooled <- suppressWarnings(sample_posterior(sites, model_bernoulli(), pool = pool, chains = 2, iter = 400))
-    expect_match(internal("methods_words")(pooled), "given 2 releases (Laplace noise, scale 2) was computed by", fixed = TRUE)
-    expect_match(internal("methods_words")(pooled), paste0(said[[pool]], ", exactly under the model"), fixed = TRUE)
+    expect_match(internal("methods_words")(pooled), "given 2 releases (Laplace noise, scale 2) was computed with", fixed = TRUE)
+    expect_match(internal("methods_words")(pooled), paste0(said[[pool]], ", which is exact under the model"), fixed = TRUE)
     expect_no_match(internal("methods_words")(pooled), "seed")
     expect_match(internal("methods_words")(pooled), "Priors were prob[yes] beta(1, 1)", fixed = TRUE)
   }

@@ -606,7 +606,7 @@ test_that("models print, and fits say what was modelled", {
   expect_identical(format(model_bernoulli()), c("<model> Bernoulli", "  variable  the release's", "  prob      beta(a = 1, b = 1)"))
   expect_identical(format(flat_categorical("y"))[2], "  variable  y")
   expect_identical(format(discrete_cases$by_class[[1]])[2:4],
-                   c("  class        y, dirichlet(weights with the sum 2)", "  features     x2, x1",
+                   c("  class        y, dirichlet(weights that sum to 2)", "  features     x2, x1",
                      "  conditional  x1 by class, x2 dirichlet(alpha = (1, 2, 3))"))
   describe <- function(case) internal("describe_model")(bind(case[[1]], case[[2]]))
   expect_identical(describe(discrete_cases$bernoulli), "Bernoulli y")
@@ -632,8 +632,8 @@ test_that("default weights have the sum 2, and are at most 1", {
   life <- internal("bind_model")(model_survival(~ x), stat_survival(~ x + y, c(0, 1, 2), levels = two[1:2]))
   expect_equal(life$spec$fields$prior_share, rep(2 / 6, 6))
   expect_equal(covariate_mixture(4, prior_dirichlet())$weights, prior_dirichlet(1 / 2))
-  expect_identical(format(model_table())[3], "  prob       dirichlet(weights with the sum 2)")
-  expect_identical(format(model_table(~ x:y + y:z))[3], "  prob       hyper-Dirichlet, weights of each clique with the sum 2")
+  expect_identical(format(model_table())[3], "  prob       dirichlet(weights that sum to 2)")
+  expect_identical(format(model_table(~ x:y + y:z))[3], "  prob       hyper-Dirichlet, weights of each clique that sum to 2")
   expect_identical(format(prior_dirichlet(1)), "dirichlet(alpha = 1)")
   # hardly any noise: the means are (count + weight) / (n + 2)
   release <- as_release(c(7, 3, 0, 0, 1, 9), stat_counts(~ x:y, two[1:2]), mech_gaussian(sd = 0.01), n = 20)

@@ -50,7 +50,7 @@ test_that("totals that no rescaled records have are seen, whatever the noise and
   n <- 400
   raw <- c(y = 200, x = 50, `y^2` = 41000, `y:x` = 10200, `x^2` = 2600) * n
   rescaled <- stat_crossprod(y ~ x, bounds)
-  said <- function(value, statistic, mechanism, n, ..., about = "No records have totals like these") {
+  said <- function(value, statistic, mechanism, n, ..., about = "No set of records has totals like these") {
     expect_warning(told(as_release(value, statistic, mechanism, n, ...)), about, class = "noiseaware_warning_units")
   }
   said(raw, rescaled, mech_gaussian(sd = 0.05 * n), n, about = "appear to be in the variables' units")
@@ -59,14 +59,14 @@ test_that("totals that no rescaled records have are seen, whatever the noise and
   said(unname(c(raw, raw)[order(rep(1:5, 2))]), stat_by(rescaled, levels = list(g = c("a", "b"))), mech_gaussian(sd = 5), 2 * n)
   sized <- function(value, statistic, size, sd = 5) as_release(list(size = size, sums = value), list(size = stat_size(), sums = statistic),
                                                                list(size = mech_gaussian(sd = 2), sums = mech_gaussian(sd = sd)), n = NULL, neighbours = "add_remove")
-  expect_warning(told(sized(raw, rescaled, n)), "No records", class = "noiseaware_warning_units")
+  expect_warning(told(sized(raw, rescaled, n)), "No set of records", class = "noiseaware_warning_units")
   expect_no_warning(told(sized(raw, stat_crossprod(y ~ x, bounds, rescale = FALSE), n)))
   possible <- c(y = -0.2, x = 0, `y^2` = 0.1, `y:x` = 0, `x^2` = 0.1) * n
   expect_no_warning(told(sized(possible, rescaled, n)))
   # whatever n is, up to the noise of the size
   more <- function(by) sized(c(y = n + by, x = 0, `y^2` = n + by, `y:x` = 0, `x^2` = n), rescaled, n, sd = 0.01)
   expect_no_warning(told(more(19)))
-  expect_warning(told(more(22)), "No records", class = "noiseaware_warning_units")
+  expect_warning(told(more(22)), "No set of records", class = "noiseaware_warning_units")
   # totals in the variables' units may be impossible as well, which is no question of units
   expect_no_warning(told(as_release(1000 * raw, stat_crossprod(y ~ x, bounds, rescale = FALSE), mech_gaussian(sd = 5), n)))
   expect_no_warning(told(as_release(raw, rescaled, mech_gaussian(sd = 0.2 * n), n = NULL, neighbours = "add_remove")))

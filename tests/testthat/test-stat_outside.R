@@ -164,7 +164,7 @@ test_that("totals that no records within the bounds have are told", {
     rel <- as_release(c(y = y, `y^2` = square), st, mech_gaussian(sd = sd), n = 100)
     vapply(internal("release_troubles")(rel), `[[`, "", "text")
   }
-  expect_match(odd(500, 5200, st), "No 100 records have totals like these, whatever the noise: y\\^2", fixed = FALSE)
+  expect_match(odd(500, 5200, st), "No data set of 100 records has totals like these, whatever the noise: y\\^2", fixed = FALSE)
   expect_match(odd(500, 2300, st), "y\\^2")
   # all at the mean, and half at each bound
   expect_length(odd(500, 2500, st), 0L)

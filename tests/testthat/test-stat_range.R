@@ -1,7 +1,7 @@
 # Published totals that no n records have: reported in print, not refused.
 
 bounds <- list(y = c(-2, 6), x = c(1, 3))
-said <- function(release) any(grepl("No .* records have totals like these", utils::capture.output(print(release))))
+said <- function(release) any(grepl("No data set of .* records has totals like these", utils::capture.output(print(release))))
 
 test_that("limits are those of a record's components, wherever they can lie", {
   set.seed(1)
@@ -35,7 +35,7 @@ test_that("totals in other units, or for another n, are told; noise alone is not
   expect_false(said(rel))
   expect_true(said(as_release(rel$value, st, mech_laplace(epsilon = 50), 10)))
   fit <- sample_posterior(as_release(unname(raw), st, local, 50), model_lm(), chains = 1, iter = 20, seed = 1)
-  expect_output(print(fit), "! No 50 records have totals like these")
+  expect_output(print(fit), "! No data set of 50 records has totals like these")
   # a margin adds up to n
   counts <- stat_counts(~ a + a:b, levels = list(a = c("u", "v"), b = c("p", "q")))
   expect_false(said(as_release(c(20, 29, 10, 11, 15, 15), counts, local, 50)))
