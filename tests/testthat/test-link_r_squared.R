@@ -67,3 +67,43 @@ test_that("models without such an R squared say why", {
   levels <- sample_posterior(levels, model_glm(family = "categorical"), chains = 1, iter = 20, seed = 1)
   expect_error(bayes_R2(levels), class = "noiseaware_error_method")
 })
+
+test_that("R squared of several sites is that of their union", {
+  skip_on_cran() # takes long; `make test` runs it
+  st <- stat_crossprod(y ~ x, list(y = c(-4, 4), x = c(-4, 4)), outside = "none")
+  set.seed(1)
+  sites <- Map(function(n, shift) {
+    x <- rnorm(n, shift)
+    simulate_release(data.frame(y = x / 2 + shift + rnorm(n, 0, 0.7), x = x), st, mech_laplace(epsilon = 20))
+  }, c(a = 60, b = 180), c(0, 1))
+  fit <- without_words(sample_posterior(sites, model_lm(), pool = "none", chains = 1, iter = 600, warmup = 300, seed = 1))
+  # within a site b^2 var(x), between sites the variance of the two means
+  of <- lapply(fit$fits, as.matrix)
+  means <- sapply(of, function(d) d[, "(Intercept)"] + d[, "x"] * d[, "mean[x]"])
+  within <- sapply(of, function(d) d[, "x"]^2 * d[, "cov[x,x]"])
+  residual <- sapply(of, function(d) d[, "sigma"]^2)
+  explained <- drop(within %*% c(1, 3)) / 4 + 3 / 16 * (means[, 1] - means[, 2])^2
+  exact <- explained / (explained + drop(residual %*% c(1, 3)) / 4)
+  got <- bayes_R2(fit, records = 4000, seed = 1)
+  expect_lt(max(abs(got - exact)), 5 * max(exact * (1 - exact)) * sqrt(2 / 4000))
+  expect_lt(abs(mean(got - exact)), 0.003)
+  expect_error(bayes_R2(fit, data.frame(x = 1:3)), "`newdata` must be NULL", class = "noiseaware_error_argument")
+})
+
+test_that("R squared of groups is that of rows which name their group", {
+  skip_on_cran() # takes long; `make test` runs it
+  levels <- list(g = c("p", "q", "r"))
+  st <- list(size = stat_counts(~ g, levels = levels), totals = stat_by(stat_crossprod(y ~ x, list(y = c(-4, 4), x = c(-4, 4)), outside = "none"), levels = levels))
+  set.seed(1)
+  data <- data.frame(g = rep(levels$g, c(40, 50, 60)), x = rnorm(150))
+  data$y <- c(p = -1, q = 0, r = 1)[data$g] + data$x / 2 + rnorm(150, 0, 0.7)
+  rel <- simulate_release(data, st, list(size = mech_exact(), totals = mech_laplace(epsilon = 20)))
+  fit <- without_words(sample_posterior(rel, model_lm(y ~ x + (1 | g)), chains = 1, iter = 500, seed = 1))
+  rows <- data.frame(x = c(-1, 0, 1, 2), g = c("r", "p", "q", "p"))
+  draws <- as.matrix(fit)
+  expected <- sapply(1:4, function(i) draws[, sprintf("(Intercept)[%s]", rows$g[i])] + draws[, "x"] * rows$x[i])
+  explained <- apply(expected, 1, var)
+  expect_equal(bayes_R2(fit, rows), unname(explained / (explained + draws[, "sigma"]^2)))
+  expect_error(bayes_R2(fit, rows["x"]), "names the group", class = "noiseaware_error_data")
+  expect_error(bayes_R2(fit), "no draws of the covariates' distribution", class = "noiseaware_error_pool")
+})
