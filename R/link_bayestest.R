@@ -41,9 +41,14 @@ find_formula.noiseaware_fit <- function(x, ...) {
             class = c("insight_formula", "list"))
 }
 
+# The location and scale in the words of a prior of a location and a scale; of others, the median and mad of draws
 #' @exportS3Method insight::get_priors
 get_priors.noiseaware_fit <- function(x, ...) {
   table <- prior_summary.noiseaware_fit(x)
+  parts <- regmatches(table$prior, regexec("^(half_)?(normal|t|student_t)\\((.*, )?([^ ,]+)\\)$", table$prior))
+  stated <- which(lengths(parts) == 5L)
+  table$mad[stated] <- vapply(parts[stated], function(part) as.double(part[5L]), 0)
+  table$median[stated] <- vapply(parts[stated], function(part) if (nzchar(part[2L])) 0 else as.double(sub("^.* ", "", sub(", $", "", part[4L]))), 0)
   data.frame(Parameter = table$variable, Distribution = table$prior, Location = table$median, Scale = table$mad)
 }
 

@@ -201,7 +201,7 @@ test_that("a page of groups has their shrinkage and ranks, one of a table its ma
   for (part in c("P(largest)", "partial: parameters of groups are normal about a mean", "smoke=yes:ward=z", "Not shown: `fit` must have sites that share")) {
     expect_match(text, part, fixed = TRUE)
   }
-  expect_identical(pictures(), 4L)
+  expect_identical(pictures(), 5L)
   table <- suppressMessages(sample_posterior(cells, model_table(), chains = 2, iter = 400, seed = 1))
   report(table, path, databases = 2)
   expect_identical(pictures(), 5L)
