@@ -377,7 +377,8 @@ noise_range <- function(parts, map) {
 pool_from_chains <- function(chains, releases, bound, run, problem, words) {
   draws <- chains_array(lapply(chains, function(c) {
     colnames(c$draws) <- problem$names
-    if (is.null(problem$prior_n)) c$draws else cbind(c$draws, n = c$records)
+    draws <- c$draws[, setdiff(problem$names, problem$drawn), drop = FALSE]
+    if (is.null(problem$prior_n)) draws else cbind(draws, n = c$records)
   }))
   fit <- new_fit(draws, releases, bound, run, "pool", problem$exact, chains, problem, words)
   fit$pool <- if (is.null(problem$partial) || isTRUE(problem$partial$complete)) "complete" else if (isTRUE(problem$partial$separate)) "separate" else

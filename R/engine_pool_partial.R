@@ -305,8 +305,16 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   pairs <- if (!is.null(pooling$correlation)) which(upper.tri(diag(length(vary))), arr.ind = TRUE)
   problem$names <- c(if (complete) unname(named[heads]) else layer_names(named[heads], varying, colnames(design), pairs, called[shown], names(releases), call),
                      size_names(names(problem$site_priors)))
+  drawn <- if (totals && !complete && covariates != "shared") setdiff(bound$parameters, parameters) else character()
+  if (length(drawn) * length(releases) > most_drawn) drawn <- character()
+  problem$partial$draw <- match(drawn, bound$parameters) - 1L
+  problem$drawn <- if (length(drawn)) as.vector(outer(drawn, names(releases), site_variables))
+  problem$names <- c(problem$names, problem$drawn)
   problem
 }
+
+# Of the covariates of up to so many parameters in all sites draws are kept, for site_fit() but not among the fit's variables.
+most_drawn <- 500L
 
 # variables of a pooled fit: means, standard deviations, effects, correlations, and the parameters of the sites
 layer_names <- function(heads, coordinates, effects, pairs, shown, sites, call) {

@@ -116,11 +116,22 @@ predict_in_groups <- function(fit, newdata, average, allow_new, sites, ..., call
   do.call(cbind, each)[, back, drop = FALSE]
 }
 
+# with the parameters of the site's covariates, where draws of them are kept
+with_covariate_draws <- function(fit, draws, site) {
+  absent <- setdiff(reported_parameters(fit$bound), posterior::variables(draws))
+  at <- match(site_variables(absent, site), fit$problem$names)
+  if (length(absent) == 0L || !all(fit$problem$names[at] %in% fit$problem$drawn)) return(draws)
+  values <- vapply(fit$chains, function(chain) chain$draws[, at, drop = FALSE], matrix(0, nrow(fit$draws), length(at)))
+  posterior::bind_draws(draws, posterior::as_draws_array(aperm(array(values, c(nrow(fit$draws), length(at), length(fit$chains)), list(NULL, absent, NULL)), c(1L, 3L, 2L))),
+                        along = "variable")
+}
+
 # The same as a fit of the site's release, for what draws records of its own: with all parameters of the model, and the site's number of records.
 as_fit_of_site <- function(fit, site, call = caller_env()) {
   if (fit$pool == "none") return(fit$fits[[one_site(fit, site, call)]])
   one <- site_fit(fit, site, call = call)
   own <- reported_parameters(fit$bound)
+  one$draws <- with_covariate_draws(fit, one$draws, site)
   if (!all(own %in% posterior::variables(one$draws))) {
     several <- if (is_of_groups(fit)) "groups" else "sites"
     stop_classed("pool", c("The fit of several {several} has no draws of {.val {setdiff(own, posterior::variables(one$draws))}}, without which no records can be drawn.",

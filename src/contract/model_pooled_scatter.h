@@ -24,7 +24,7 @@ struct model_pooled_scatter {
      * Returns the log of the above with the prior of log kappa, up to what marginal_size() has, and
      * its slope in log kappa; -INFINITY where no records have these sums. marginal() leaves this
      * factor out, but its gradient holds the slopes of it; rtheta() draws given the records of all
-     * groups. */
+     * groups: once what they have in common, then the mean of each group that it is called for. */
     double (*set)(void *self, double log_kappa, const double *sums, double n, double others,
                   double *slope);
 };

@@ -106,10 +106,11 @@ struct niw_marginal {
 };
 
 /* What several groups of records have in common (contract/model_pooled_scatter.h): `scale` is
- * Psi + Q, `minus` minus its inverse, rows as above; `weight` is W. */
+ * Psi + Q, `minus` minus its inverse, rows as above; `weight` is W. `common`: mean and covariance
+ * of all groups as theta has them, if they are drawn. */
 struct pooled_covariates {
-    int used;
-    double *scale, *minus, *slope, *mean;
+    int used, drawn;
+    double *scale, *minus, *slope, *mean, *common;
     double kappa, weight, df, others;
 };
 

@@ -160,6 +160,7 @@ static double set_pooled(void *self, double log_kappa, const double *sums, doubl
     const double away = (log_kappa - LOG_KAPPA_MEAN) / LOG_KAPPA_SD;
     double *m = cov->marginal.distance;
     pooled->used = 1;
+    pooled->drawn = 0;
     pooled->kappa = exp(log_kappa);
     pooled->weight = cov->prior.kappa + of.rest[POOLED_WEIGHT];
     pooled->df = cov->prior.df + n;
@@ -190,6 +191,7 @@ const struct model_pooled_scatter *covariates_offer_pooled(struct covariates *co
     const int width = cov->marginal.stride, square = cov->normal * width;
     DOUBLES((size_t)square, &cov->pooled.scale, &cov->pooled.minus, &cov->pooled.slope);
     cov->pooled.mean = doubles((size_t)width);
+    cov->pooled.common = doubles((size_t)(cov->at_sticks - cov->at_mean));
     cov->pooled_scatter = (struct model_pooled_scatter){.size = 2 * (square + width) + POOLED_REST,
                                                         .log_kappa = LOG_KAPPA_MEAN,
                                                         .add = add_sums,

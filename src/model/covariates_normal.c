@@ -488,14 +488,38 @@ void covariates_move(struct covariates *cov, struct rng *rng, int m, const doubl
 
 /* ---- update ------------------------------------------------------------- */
 
-/* The mean of a group, about that of all groups: contract/model_pooled_scatter.h */
-static void condition_pooled(struct covariates *cov, const double *average, double n) {
-    const struct pooled_covariates *pooled = &cov->pooled;
-    const double own = n / (pooled->kappa + n), common = 1 - own;
-    cov->posterior.kappa = 1 / (own / n + common * common / pooled->weight);
-    for (int i = 0; i < cov->normal; ++i)
-        cov->work.mean[i] =
-            own * (average[i] + cov->centre[cov->moment[i]]) + common * pooled->mean[i];
+/* Of groups (contract/model_pooled_scatter.h): the covariance and the mean of all are drawn once
+ * after set(), then the mean of each group that follows, so that the draws of all groups belong
+ * together. */
+static int update_pooled(struct covariates *cov, const double *c, double n, struct rng *rng,
+                         double *theta) {
+    struct pooled_covariates *pooled = &cov->pooled;
+    const int p = cov->normal, stride = cov->marginal.stride;
+    const size_t size = (size_t)(cov->at_sticks - cov->at_mean) * sizeof(double);
+    if (!pooled->drawn) {
+        struct niw *of = &cov->posterior;
+        for (int i = 0; i < p; ++i)
+            for (int j = 0; j <= i; ++j)
+                of->scale_chol[(size_t)i * p + j] = pooled->scale[(size_t)j * stride + (size_t)i];
+        if (linalg_cholesky(p, of->scale_chol)) return PLUGIN_NUMERICAL;
+        of->df = pooled->df;
+        of->kappa = pooled->weight;
+        of->mean = pooled->mean;
+        draw_niw(cov, of, rng, theta);
+        memcpy(pooled->common, theta + cov->at_mean, size);
+        pooled->drawn = 1;
+    }
+    memcpy(theta + cov->at_mean, pooled->common, size);
+    unpack_chol(cov, theta, cov->work.chol);
+    const double own = n / (pooled->kappa + n), root = sqrt(pooled->kappa + n);
+    for (int i = 0; i < p; ++i) cov->work.draw[i] = rng_normal(rng) / root;
+    for (int i = 0; i < p; ++i) {
+        const double average = c[cov->moment[i]] / n + cov->centre[cov->moment[i]];
+        theta[cov->at_mean + i] +=
+            own * (average - theta[cov->at_mean + i]) +
+            linalg_dot(i + 1, cov->work.chol + (size_t)i * p, cov->work.draw);
+    }
+    return PLUGIN_OK;
 }
 
 /* The normal-inverse-Wishart distribution given n records. Its scale is the scatter about
@@ -512,12 +536,7 @@ static int condition_niw(struct covariates *cov, const struct moments *moments, 
         distance[i] =
             average[i] + cov->centre[cov->moment[i]] - (cov->mean ? known[i] : prior->mean[i]);
     }
-    if (cov->pooled.used) {
-        for (int i = 0; i < p; ++i)
-            for (int j = 0; j <= i; ++j)
-                posterior->scale_chol[(size_t)i * p + j] =
-                    cov->pooled.scale[(size_t)j * (size_t)cov->marginal.stride + (size_t)i];
-    } else if (!cov->cov_chol) {
+    if (!cov->cov_chol) {
         const double weight = cov->mean ? n : prior->kappa * n / (prior->kappa + n);
         for (int i = 0; i < p; ++i) {
             for (int j = 0; j <= i; ++j) {
@@ -531,11 +550,10 @@ static int condition_niw(struct covariates *cov, const struct moments *moments, 
         }
     }
     if (!cov->cov_chol && linalg_cholesky(p, posterior->scale_chol)) return PLUGIN_NUMERICAL;
-    posterior->df = cov->pooled.used ? cov->pooled.df : prior->df + n;
+    posterior->df = prior->df + n;
     posterior->kappa = prior->kappa + n;
     for (int i = 0; i < p && !cov->mean; ++i)
         cov->work.mean[i] = prior->mean[i] + n * distance[i] / posterior->kappa;
-    if (cov->pooled.used) condition_pooled(cov, average, n);
     posterior->mean = cov->work.mean;
     return PLUGIN_OK;
 }
@@ -585,7 +603,10 @@ static void update_niw(struct covariates *cov, int cut, struct rng *rng, double 
 int covariates_update(struct covariates *cov, const struct moments *moments, const double *c,
                       double n, int cut, struct rng *rng, double *theta) {
     const int own = !cov->joint || cov->joint->effects == 0;
-    if (own && cov->normal > 0 && !(cov->mean && cov->cov_chol)) {
+    if (cov->pooled.used) {
+        const int status = update_pooled(cov, c, n, rng, theta);
+        if (status != PLUGIN_OK) return status;
+    } else if (own && cov->normal > 0 && !(cov->mean && cov->cov_chol)) {
         const int status = condition_niw(cov, moments, c, n, theta);
         if (status != PLUGIN_OK) return status;
         update_niw(cov, cut && covariates_is_cut(cov), rng, theta);

@@ -439,9 +439,22 @@ static double outside_of_site(struct pool *s, const struct pool_site *site, cons
     return sum;
 }
 
+/* What the model has of all sites, before draw_site() */
+static double *start_draws(struct pool *s) {
+    double slope;
+    if (s->pooled_scatter) (void)pool_totals_pool(s, &s->model, s->hmc.q[s->shared - 1], &slope);
+    doubles_copy(s->work.theta, s->theta, s->model.parameters);
+    return s->work.theta;
+}
+
+/* A site's parameters, its covariates' drawn given its totals */
+static void draw_site(struct pool *s, const struct pool_site *site, double *theta) {
+    (void)s->model.update->rtheta(s->model.self, site->density.c, site->n, s->rng, theta);
+    for (int k = 0; k < s->parameters; ++k) theta[s->place[k]] = site->member.phi[k];
+}
+
 double pool_outside(struct pool *s) {
-    double sum = 0, *theta = s->work.theta;
-    double n = 0;
+    double sum = 0, n = 0;
     if (s->family == POOL_CLT) return pool_clt_outside(s);
     for (int j = 0; s->family == POOL_RATES && j < s->sites; ++j) {
         const struct pool_rate *rate = &s->site[j].rate;
@@ -449,17 +462,10 @@ double pool_outside(struct pool *s) {
         n += rate->n;
     }
     if (s->family == POOL_RATES) return fmin(sum / fmax(n, 1), 1);
-    doubles_copy(theta, s->theta, s->model.parameters);
-    double slope;
-    if (s->pooled_scatter) (void)pool_totals_pool(s, &s->model, s->hmc.q[s->shared - 1], &slope);
+    double *theta = start_draws(s);
     for (int j = 0; j < s->sites; ++j) {
-        struct pool_site *site = s->site + j;
-        if (s->partial) {
-            /* the covariates' means, given the totals, are the site's own */
-            (void)s->model.update->rtheta(s->model.self, site->density.c, site->n, s->rng, theta);
-            for (int k = 0; k < s->parameters; ++k) theta[s->place[k]] = site->member.phi[k];
-        }
-        sum += outside_of_site(s, site, theta);
+        if (s->partial) draw_site(s, s->site + j, theta);
+        sum += outside_of_site(s, s->site + j, theta);
     }
     return fmin(sum / s->n, 1);
 }
@@ -489,4 +495,10 @@ void pool_report(struct pool *s, double *draw) {
     }
     for (int j = 0; j < s->sites; ++j)
         if (s->site[j].size_prior) *draw++ = s->site[j].n;
+    double *theta = s->drawn.count > 0 ? start_draws(s) : NULL;
+    for (int j = 0; theta && j < s->sites; ++j) {
+        draw_site(s, s->site + j, theta);
+        model_report(&s->model, theta, s->work.natural);
+        for (int k = 0; k < s->drawn.count; ++k) *draw++ = s->work.natural[s->drawn.at[k]];
+    }
 }

@@ -81,6 +81,7 @@ struct pool {
                            last shared one */
     struct places heads; /* parameters whose mean over sites is reported */
     struct places shown; /* parameters of each site that are reported */
+    struct places drawn; /* of its covariates: drawn given its totals, and reported last */
 
     int columns; /* of the release: all components */
 
@@ -147,7 +148,8 @@ double pool_outside(struct pool *pool);
 void pool_draw_totals(struct pool *pool);
 
 /* A draw: what the model reports of theta; or, with partial pooling, the natural values of the
- * mean, what pool_spread_report() gives, and the parameters of each site that are shown. */
+ * mean, what pool_spread_report() gives, and the parameters of each site that are shown. Sizes
+ * follow, then what is drawn given a site's totals. */
 void pool_report(struct pool *pool, double *draw);
 
 /* ---- sites of normal totals: pool/nuts_site_totals.c ---- */

@@ -34,6 +34,8 @@ static void read_partial(SEXP partial, struct pool *s) {
     read_spread(partial, &s->spread);
     s->heads.at = read_places(partial, "head", &s->heads.count);
     s->shown.at = read_places(partial, "show", &s->shown.count);
+    if (optional_element(partial, "draw"))
+        s->drawn.at = read_places(partial, "draw", &s->drawn.count);
     s->spread.mean_at = REAL(list_element(partial, "mean_at"));
     s->spread.mean_precision = REAL(list_element(partial, "mean_precision"));
     SEXP separate = optional_element(partial, "separate");

@@ -198,3 +198,56 @@ test_that("prior_summary() has the priors of covariates that are pooled, separat
   }
   expect_identical(separate[c("mean[x]", "cov[x,x]"), 3:6], pooled[c("mean[x]", "cov[x,x]"), 3:6])
 })
+
+test_that("draws of a site's covariates are those given the totals of all sites, by quadrature over kappa", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(3)
+  n <- c(a = 4, b = 30, c = 6)
+  sites <- Map(function(n, mean) {
+    data <- data.frame(x = rnorm(n, mean, 0.7), y = rnorm(n))
+    simulate_release(data, stat_crossprod(y ~ x, list(y = c(-4, 4), x = c(-4, 4)), outside = "none"), mech_gaussian(sd = 0.01))
+  }, n, c(0.6, 0.5, 0.7))
+  fit <- without_words(sample_posterior(sites, model_lm(), pool = "partial", chains = 2, iter = 700, seed = 1))
+  expect_identical(fit$problem$drawn, paste0(c("mean[x,", "cov[x,x,"), rep(c("a", "b", "c"), each = 2), "]"))
+  expect_false(any(fit$problem$drawn %in% posterior::variables(fit$draws)))
+  # totals in units of half the bounds, with hardly any noise
+  value <- lapply(sites, `[[`, "value")
+  average <- sapply(value, function(v) 4 * v[["x"]]) / n
+  scatter <- sapply(value, function(v) 16 * v[["x^2"]]) - n * average^2
+  fields <- fit$bound$spec$fields
+  away <- average - fields$mean_prior
+  at <- seq(-10, 14, length.out = 2001)
+  of <- lapply(exp(at), function(kappa) {
+    weight <- kappa * n / (kappa + n)
+    all <- fields$mean_kappa + sum(weight)
+    mu <- sum(weight * away) / all
+    scale <- drop(fields$cov_scale) + sum(scatter) + sum(weight * away^2) - all * mu^2
+    df <- fields$cov_df + sum(n)
+    list(log = sum(log(kappa / (kappa + n))) / 2 - log(all) / 2 - df / 2 * log(scale), cov = scale / (df - 2),
+         mean = fields$mean_prior + n / (kappa + n) * away + kappa / (kappa + n) * mu,
+         # of the site's mean about this, over cov
+         spread = 1 / (kappa + n) + (kappa / (kappa + n))^2 / all, shared = kappa^2 / (kappa + n[[1]]) / (kappa + n[[3]]) / all)
+  })
+  log <- sapply(of, `[[`, "log") + dnorm(at, log(4), 2, log = TRUE)
+  weight <- exp(log - max(log)) / sum(exp(log - max(log)))
+  exact <- drop(weight %*% t(sapply(of, `[[`, "mean")))
+  cov <- sum(weight * sapply(of, `[[`, "cov"))
+  spread <- sapply(1:3, function(j) sum(weight * sapply(of, function(o) o$cov * o$spread[j] + (o$mean[j] - exact[j])^2)))
+  ones <- lapply(names(sites), function(site) internal("as_fit_of_site")(fit, site))
+  draws <- lapply(ones, function(one) as.matrix(posterior::as_draws_matrix(one$draws)))
+  # all sites have one covariance in a draw, and their means vary about one mean
+  expect_identical(draws[[1]][, "cov[x,x]"], draws[[3]][, "cov[x,x]"])
+  means <- sapply(of, `[[`, "mean") - exact
+  together <- sum(weight * (sapply(of, function(o) o$cov * o$shared) + means[1, ] * means[3, ]))
+  product <- (draws[[1]][, "mean[x]"] - exact[1]) * (draws[[3]][, "mean[x]"] - exact[3])
+  expect_near_mean(matrix(product, ncol = 2), together)
+  for (j in 1:3) {
+    one <- ones[[j]]
+    drawn <- draws[[j]]
+    expect_near_mean(posterior::subset_draws(one$draws, "mean[x]"), exact[j])
+    expect_near_mean(posterior::subset_draws(one$draws, "cov[x,x]"), cov)
+    expect_equal(sd(drawn[, "mean[x]"]), sqrt(spread[j]), tolerance = 0.06)
+  }
+  checked <- check_of(fit, draws = 20)
+  expect_identical(nrow(checked), 15L)
+})

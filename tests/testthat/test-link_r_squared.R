@@ -105,5 +105,13 @@ test_that("R squared of groups is that of rows which name their group", {
   explained <- apply(expected, 1, var)
   expect_equal(bayes_R2(fit, rows), unname(explained / (explained + draws[, "sigma"]^2)))
   expect_error(bayes_R2(fit, rows["x"]), "names the group", class = "noiseaware_error_data")
-  expect_error(bayes_R2(fit), "no draws of the covariates' distribution", class = "noiseaware_error_pool")
+  # of all records: within groups, and between the means of the three
+  of <- lapply(levels$g, function(g) as.matrix(posterior::as_draws_matrix(internal("as_fit_of_site")(fit, g)$draws)))
+  means <- sapply(of, function(d) d[, "(Intercept)"] + d[, "x"] * d[, "mean[x]"])
+  share <- c(40, 50, 60) / 150
+  explained <- drop(sapply(of, function(d) d[, "x"]^2 * d[, "cov[x,x]"]) %*% share + (means - drop(means %*% share))^2 %*% share)
+  exact <- explained / (explained + draws[, "sigma"]^2)
+  expect_lt(max(abs(bayes_R2(fit, records = 3000, seed = 1) - exact)), 5 * max(exact * (1 - exact)) * sqrt(2 / 3000))
+  rows$g[1] <- "other"
+  expect_error(bayes_R2(fit, rows), "must be groups of the fit", class = "noiseaware_error_data")
 })
