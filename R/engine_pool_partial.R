@@ -571,18 +571,6 @@ site_natural <- function(bound, values) {
   values
 }
 
-# Chains start at different points: the mean is moved by part of the spread (or by its error if sites do not vary), and the spread by a factor.
-begin_partial <- function(problem, k) {
-  begin <- problem$begin
-  apart <- c(0, 1, -1, 0.5, -0.5)[(k - 1L) %% 5L + 1L]
-  mean <- apply(begin$at, 2L, stats::median)
-  from <- problem$partial$which + 1L
-  if (problem$partial$walk) mean[from] <- begin$at[1L, from]
-  mean[from] <- mean[from] + apart * begin$sd
-  if (problem$partial$complete) mean <- mean + apart * begin$error[seq_along(mean)]
-  list(mean = mean, phi = as.double(t(begin$at)), spread = as.double(c(log(begin$sd) + 0.5 * apart, begin$effects, numeric(begin$pairs))), error = begin$error)
-}
-
 # What draw() makes of `rows`, those again that are not `inside` the bounds of a prior that is cut off. `inside`: NULL, or a function.
 draw_inside <- function(rows, values, inside, call, draw, most = 10000L) {
   for (k in seq_len(most)) {

@@ -83,6 +83,18 @@ start_pool <- function(problem, bound, words, k, theta) {
   .Call(ffi_start, problem, as.double(theta), stream)
 }
 
+# Chains start at different points: the mean is moved by part of the spread (or by its error if sites do not vary), and the spread by a factor.
+begin_partial <- function(problem, k) {
+  begin <- problem$begin
+  apart <- c(0, 1, -1, 0.5, -0.5)[(k - 1L) %% 5L + 1L]
+  mean <- apply(begin$at, 2L, stats::median)
+  from <- problem$partial$which + 1L
+  if (problem$partial$walk) mean[from] <- begin$at[1L, from]
+  mean[from] <- mean[from] + apart * begin$sd
+  if (problem$partial$complete) mean <- mean + apart * begin$error[seq_along(mean)]
+  list(mean = mean, phi = as.double(t(begin$at)), spread = as.double(c(log(begin$sd) + 0.5 * apart, begin$effects, numeric(begin$pairs))), error = begin$error)
+}
+
 # ---- bars in the formula of a model, see R/model_bars.R -------------------------------------------
 
 # The pooling that a model's bars define, with the priors of `pool`. Complete and no pooling stay as they are.

@@ -121,9 +121,8 @@ with_covariate_draws <- function(fit, draws, site) {
   absent <- setdiff(reported_parameters(fit$bound), posterior::variables(draws))
   at <- match(site_variables(absent, site), fit$problem$names)
   if (length(absent) == 0L || !all(fit$problem$names[at] %in% fit$problem$drawn)) return(draws)
-  values <- vapply(fit$chains, function(chain) chain$draws[, at, drop = FALSE], matrix(0, nrow(fit$draws), length(at)))
-  posterior::bind_draws(draws, posterior::as_draws_array(aperm(array(values, c(nrow(fit$draws), length(at), length(fit$chains)), list(NULL, absent, NULL)), c(1L, 3L, 2L))),
-                        along = "variable")
+  kept <- chains_array(lapply(fit$chains, function(chain) structure(chain$draws[, at, drop = FALSE], dimnames = list(NULL, absent))))
+  posterior::bind_draws(draws, kept, along = "variable")
 }
 
 # The same as a fit of the site's release, for what draws records of its own: with all parameters of the model, and the site's number of records.

@@ -18,8 +18,8 @@
 #'
 #' For several sites or groups, the population is their union: each counts by its number of records, and has its own coefficients. Differences between sites
 #' are therefore part of the explained variance, as in brms.
-#' @section Errors: `noiseaware_error_method` for a model that is not a regression, or has a response with several levels; `noiseaware_error_pool` for sites
-#'   without draws of the covariates' distribution, where `newdata` must be given; `noiseaware_error_argument`; the errors of [predict()][predict.noiseaware_fit] for `newdata`.
+#' @section Errors: `noiseaware_error_method` for a model that is not a regression, or has a response with several levels; `noiseaware_error_pool` for groups
+#'   without draws of their covariates, which need `newdata`; `noiseaware_error_argument`; the errors of [predict()][predict.noiseaware_fit] for `newdata`.
 #' @references Gelman, A., Goodrich, B., Gabry, J. and Vehtari, A. (2019). R-squared for Bayesian regression models. *The American Statistician* 73(3), 307-309.
 #'   \doi{10.1080/00031305.2018.1549100}.
 #' @family package interfaces
@@ -56,7 +56,8 @@ expected_of_one <- function(fit, newdata, records) {
 
 check_covariate_draws <- function(fit) {
   if (fit$pool == "none" || length(fit$problem$drawn)) return(invisible())
-  stop_classed("pool", c("A fit of several {if (is_of_groups(fit)) 'groups' else 'sites'} has no draws of the covariates' distribution, which a population R squared needs.",
+  several <- if (is_of_groups(fit)) "groups" else "sites"
+  stop_classed("pool", c("R squared of a population needs draws of the covariates' distribution, which this fit of several {several} does not have.",
                          i = if (is_of_groups(fit)) "{.arg newdata} gives records of these groups.", i = "{.code pool = \"none\"} draws it."), call = caller_env())
 }
 
