@@ -141,7 +141,8 @@ ledger_number <- function(v) if (is.numeric(v)) as.double(v)
 
 is_expense <- function(line) {
   is.list(line) && identical(names(line), c("what", expense_columns)) && checkmate::test_string(line$what) &&
-    all(vapply(line[expense_columns], function(v) is.null(v) || checkmate::test_number(v, lower = 0, finite = TRUE), TRUE))
+    all(vapply(line[expense_columns], function(v) is.null(v) || checkmate::test_number(v, lower = 0, finite = TRUE), TRUE)) &&
+    any(lengths(line[c("epsilon", "rho")]) > 0L)
 }
 
 refuse_ledger <- function(file, message, call) {

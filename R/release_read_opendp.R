@@ -220,6 +220,9 @@ opendp_part <- function(measured, value, variable, n, statistic, path, call = ca
   if (grepl(opendp_response_name, measured$noise$name)) return(opendp_response(measured, value, variable, statistic, path, call))
   size <- opendp_argument(measured$steps, "size")
   hidden <- opendp_scalar(measured$noise, "threshold", path, call)
+  if (endsWith(measured$noise$name, "_threshold") && is.null(hidden)) {
+    stop_classed("file", "{.file {path}} must give {.code {measured$noise$name}} a positive threshold.", call = call)
+  }
   listed <- !is.null(statistic)
   if (is.list(value)) value <- unlist(value) # a dictionary
   measured$steps <- opendp_unresized(measured$steps, n)

@@ -334,7 +334,7 @@ open_text <- function(file, source, numbers, call) {
     count <- check_lines(bytes, length(what), done, source$sep, file, call)
     records <- scan_lines(bytes, what)
     if (any(lengths(records[kept]) != count)) {
-      refuse_text(file, paste0("One of the lines ", done + 1, " to ", done + count, " contains only spaces."), call)
+      refuse_text(file, paste0("One of the lines ", done + 1, " to ", done + count, " contains only spaces, or nothing but quotation marks."), call)
     }
     for (name in names(which(numbers))) records[[name]] <- strict_numbers(records[[name]], done, file, call)
     done <<- done + count

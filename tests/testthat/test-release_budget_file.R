@@ -259,6 +259,9 @@ test_that("a file that is locked, damaged or another's is refused", {
   }
   writeLines(sub('"what":"[^"]*"', '"what":["a","b"]', whole), path)
   expect_error(publish(account, 0.1), "Line 2", class = "noiseaware_error_budget")
+  # an expense of nothing
+  writeLines(sub('"epsilon":0.1', '"epsilon":null', whole, fixed = TRUE), path)
+  expect_error(publish(account, 0.1), "Line 2 is not an expense", class = "noiseaware_error_budget")
   for (short in c("", paste(whole, collapse = "\n"))) {
     cat(short, file = path)
     expect_error(publish(account, 0.1), class = "noiseaware_error_budget")

@@ -53,6 +53,7 @@ test_that("what is done beside the noise is refused, whatever statistic is given
     refused(chain(call_json(name, scale = 2, threshold = 30), counts))
   }
   refused(chain(call_json("make_laplace_threshold", scale = 2, threshold = -3), counts))
+  refused(chain(call_json("make_laplace_threshold", scale = 2), counts))
   refused(chain(call_json("make_noise", scale = 2, output_measure = call_json("user_divergence")), counts))
   # something done to the result
   refused(call_json("make_chain_pm", postprocess1 = call_json("make_clamp", bounds = c(0, 50)), measurement0 = plain))
