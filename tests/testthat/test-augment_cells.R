@@ -7,7 +7,7 @@ test_that("the joint distribution is right, with weights of cells that are not a
   skip_on_cran()
   set.seed(1)
   model <- model_lm(y ~ s(x, k = 11) + z, levels = prior_dirichlet(rep(c(0.3, 3, 1), length.out = 16)))
-  draws <- geweke(model, statistic, mech_laplace(epsilon = 10), n = 10, iterations = 5200, passes = NULL, warmup = 300L)
+  draws <- geweke(model, statistic, mech_laplace(epsilon = 10), n = 10, iterations = 2400, passes = NULL, warmup = 300L)
   expect_prior(draws, prior_draws(model, statistic))
 })
 
@@ -16,7 +16,7 @@ test_that("the joint distribution is right where the cells are levels", {
   set.seed(4)
   statistic <- stat_crossprod(y ~ s(x, k = 6) + g, c(bounds[c("y", "x")], list(g = letters[1:6])))
   model <- model_lm(y ~ s(x, k = 6) + g, levels = prior_dirichlet(rep(c(0.3, 3, 1), 2)))
-  draws <- geweke(model, statistic, mech_laplace(epsilon = 10), n = 10, iterations = 4000, passes = NULL, warmup = 300L)
+  draws <- geweke(model, statistic, mech_laplace(epsilon = 10), n = 10, iterations = 2000, passes = NULL, warmup = 300L)
   expect_prior(draws, prior_draws(model, statistic))
 })
 
@@ -30,18 +30,18 @@ test_that("the posterior is the plain sampler's", {
     fit <- suppressWarnings(sample_posterior(release, model_lm(), "augment", chains = 4, iter = iter, seed = 1, control = control))
     posterior::subset_draws(fit$draws, c("sigma", "prob\\[x=", "prob\\[z="), regex = TRUE)
   }
-  expect_same_quantiles(draws(list(), 4000), draws(list(passes = 0), 24000))
+  expect_same_quantiles(draws(list(), 2000), draws(list(passes = 0), 10000))
 })
 
 test_that("where noise says nothing, many records do not hold the cells' probabilities", {
   skip_on_cran()
-  release <- as_release(numeric(length(statistic$components)), statistic, mech_laplace(scale = 1e5), n = 300)
-  fit <- suppressWarnings(sample_posterior(release, model_lm(), "augment", chains = 2, iter = 3000, warmup = 1000, seed = 1))
+  release <- as_release(numeric(length(statistic$components)), statistic, mech_laplace(scale = 1e5), n = 200)
+  fit <- suppressWarnings(sample_posterior(release, model_lm(), "augment", chains = 2, iter = 1500, warmup = 500, seed = 1))
   draws <- as.matrix(fit)[, grepl("^prob", posterior::variables(fit$draws))]
   prior <- prior_draws(model_lm(), statistic)
   expect_prior(draws, prior[, colnames(draws)])
   effective <- posterior::summarise_draws(posterior::subset_draws(fit$draws, "prob", regex = TRUE), "ess_bulk")$ess_bulk
-  expect_gt(min(as.double(effective)), 400)
+  expect_gt(min(as.double(effective)), 200)
 })
 
 test_that("acceptance() reports them, and only where there are classes", {
