@@ -35,6 +35,14 @@ by_moves <- function(code) {
   code
 }
 
+# debug_model() with so many replicates of the joint distribution in place of 2000: large faults show in few
+with_trials <- function(replicates, code) {
+  joint <- internal("trial_joint")
+  on.exit(set_constant("trial_joint", joint))
+  set_constant("trial_joint", `formals<-`(joint, value = replace(formals(joint), "replicates", replicates)))
+  code
+}
+
 # code that may warn of doubtful fits: see setup.R
 told <- function(code) {
   session <- internal("session")
@@ -230,7 +238,7 @@ geweke_totals <- function(model, statistic, mechanism, n, iterations, prepare = 
   draws
 }
 
-prior_draws <- function(model, statistic, draws = 50000L) {
+prior_draws <- function(model, statistic, draws = 20000L) {
   bound <- internal("bind_model")(model, statistic)
   internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), draws)$theta)
 }

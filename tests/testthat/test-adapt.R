@@ -8,7 +8,7 @@ test_that("leaps leave the posterior exact", {
   skip_on_cran() # takes long; `make test` runs it
   n <- 20
   rel <- as_release(c(14.3, 5.1), stat_counts(~ y, mixing_levels["y"]), mech_laplace(scale = 40), n)
-  fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1)), method = "augment", chains = 2, iter = 12000, warmup = 600, seed = 1)
+  fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1)), method = "augment", chains = 2, iter = 5500, warmup = 400, seed = 1)
   expect_true(all(acceptance(fit)$leap > 0.3))
   p <- seq(0.0005, 0.9995, by = 0.001)
   b <- 0:n
@@ -143,8 +143,8 @@ test_that("learned moves leave every model's posterior alone", {
   set.seed(6)
   for (case in cases) {
     bound <- internal("bind_model")(case[[1]], case[[2]])
-    prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 100000L)$theta)
-    draws <- geweke(case[[1]], case[[2]], mech_laplace(scale = 1), 5, 5500, -1, warmup = 600L, kinds = case[[3]])
+    prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 20000L)$theta)
+    draws <- geweke(case[[1]], case[[2]], mech_laplace(scale = 1), 5, 2800, -1, warmup = 600L, kinds = case[[3]])
     expect_prior(draws, prior)
   }
 })

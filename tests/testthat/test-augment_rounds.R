@@ -44,7 +44,7 @@ test_that("warmup gives slow chains more rounds than quick ones", {
     release <- simulate_release(mtcars, stat_crossprod(formula, bounds[all.vars(formula)]), mech_laplace(epsilon = epsilon))
     widths <- vapply(Filter(is.numeric, bounds[all.vars(formula)[-1]]), diff, 0, USE.NAMES = FALSE)
     model <- model_lm(covariates = prior_niw(kappa = 1, scale = (widths / 6)^2), factors = "independent")
-    acceptance(suppressWarnings(sample_posterior(release, model, method = "augment", chains = 3, iter = 1020, warmup = 1000, seed = 1)))$rounds
+    acceptance(suppressWarnings(sample_posterior(release, model, method = "augment", chains = 3, iter = 720, warmup = 700, seed = 1)))$rounds
   }
   expect_lte(mean(rounds(mpg ~ wt + hp + am, 5)), 1.5)
   expect_gte(mean(rounds(mpg ~ wt + hp + qsec + disp + drat + am + cyl + vs + gear, 0.25)), 2)
@@ -61,7 +61,7 @@ test_that("a single excursion to few records makes no rounds", {
                      list(t = noise, size = mech_gaussian(sd = 500)), n = NULL, neighbours = "add_remove")
   # with what lies far away counted in full, one of these chains of some two iterations for an effective draw has four
   model <- model_lm(prior = prior_nig(shape = 2, rate = 1.5^2), covariates = prior_niw(kappa = 1, scale = (4 / 3)^2, df = 3))
-  fit <- suppressWarnings(sample_posterior(told, model, method = "augment", chains = 8, iter = 1001, warmup = 1000, seed = 9))
+  fit <- suppressWarnings(sample_posterior(told, model, method = "augment", chains = 8, iter = 701, warmup = 700, seed = 9))
   expect_lte(max(acceptance(fit)$rounds), 2)
 })
 

@@ -3,7 +3,7 @@
 
 answers <- stat_counts(~ x, list(x = c("no", "yes")))
 yes <- stat_subset(answers, "x=yes") # flat prior: every count from 0 to n is equally likely
-counted <- function(release, component = "x=yes", iter = 1000) {
+counted <- function(release, component = "x=yes", iter = 500) {
   posterior::extract_variable_matrix(denoise(sample_posterior(release, model_bernoulli(), chains = 2, iter = iter, seed = 1)), component)
 }
 
@@ -98,7 +98,7 @@ test_that("a choice by the exponential mechanism", {
   choice <- mech_custom(log_density = function(z, s) rowSums(-z * abs(s - 2)) - log(rowSums(exp(-abs(s - 2)))))
   cells <- stat_cumulative(stat_counts(~ x, list(x = letters[1:6])))
   rel <- as_release(c(0, 1, 0, 0, 0), cells, choice, n = 4)
-  fit <- sample_posterior(rel, model_categorical(), chains = 2, iter = 2000, seed = 1)
+  fit <- sample_posterior(rel, model_categorical(), chains = 2, iter = 1000, seed = 1)
   exact <- c(0.17461, 0.18831, 0.16898, 0.16259, 0.15620, 0.14932)
   for (k in 1:6) expect_same_mean(posterior::extract_variable_matrix(fit$draws, paste0("prob[", letters[k], "]")), exact[k])
 })
@@ -142,13 +142,13 @@ test_that("numbers of answers, and sums of bits", {
 test_that("a ratio of two noisy counts that are hidden", {
   skip_on_cran()
   ratio <- mech_custom(log_density = function(z, s) {
-    e <- seq(-25, 25, by = 0.5)
+    e <- seq(-25, 25, by = 1)
     of <- function(r, yes, all) log(sum(abs(all + e) * exp(-abs(e) / 2 - abs(r * (all + e) - yes) / 2)))
     mapply(of, z[, 2], s[, 2], rowSums(s))
   })
   rel <- as_release(c(no = 0, yes = 0.3), answers, ratio, n = NULL, neighbours = "add_remove")
   fit <- sample_posterior(rel, model_bernoulli(), prior_n = prior_n("uniform", lower = 5, upper = 12), chains = 2, iter = 400, seed = 1)
-  e <- seq(-40, 40, by = 0.01)
+  e <- seq(-40, 40, by = 0.05)
   tables <- subset(expand.grid(yes = 0:12, n = 5:12), yes <= n)
   weight <- mapply(function(yes, n) sum(abs(n + e) * exp(-abs(e) / 2) * exp(-abs(0.3 * (n + e) - yes) / 2)), tables$yes, tables$n) / (tables$n + 1)
   expect_same_mean(posterior::extract_variable_matrix(fit$draws, "prob[yes]"), weighted.mean((tables$yes + 1) / (tables$n + 2), weight))
@@ -165,11 +165,11 @@ test_that("the slope of a least squares regression, with noise", {
   products <- stat_crossprod(y ~ x, list(y = c(-100, 100), x = c(-10, 10)), rescale = FALSE)
   rel <- as_release(c(y = 0, x = 0, "y^2" = 0, "y:x" = 1.4, "x^2" = 0), products, slope, n = 40)
   model <- model_lm(prior = prior_normal(0, 1), sigma = fixed(1), covariates = fixed(list(mean = 0, cov = matrix(1))))
-  fit <- sample_posterior(rel, model, chains = 2, iter = 1200, seed = 1)
+  fit <- sample_posterior(rel, model, chains = 2, iter = 600, seed = 1)
   # given the sum of squares of x the estimate is normal
-  squares <- qchisq((1:100 - 0.5) / 100, 39)
-  estimate <- seq(-6, 8, by = 0.04)
-  b <- seq(-4, 6, by = 0.04)
+  squares <- qchisq((1:40 - 0.5) / 40, 39)
+  estimate <- seq(-6, 8, by = 0.08)
+  b <- seq(-4, 6, by = 0.08)
   likelihood <- vapply(b, function(b) sum(exp(-abs(1.4 - estimate) / 0.3) * colMeans(outer(squares, estimate, function(q, e) dnorm(e, b, 1 / sqrt(q))))), 0)
   expect_distribution(posterior::extract_variable_matrix(fit$draws, "x"), grid_quantile(b, likelihood * dnorm(b)), weighted.mean(b, likelihood * dnorm(b)))
 })
@@ -185,14 +185,14 @@ test_that("a correlation, with noise", {
   products <- stat_crossprod(y ~ x, list(y = c(-100, 100), x = c(-100, 100)), rescale = FALSE)
   rel <- as_release(c(y = 0, x = 0, "y^2" = 0, "y:x" = 0.5, "x^2" = 0), products, correlation, n = 30)
   model <- model_mvnormal(prior = list(mean = fixed(c(0, 0)), cov = prior_niw(df = 5, scale = diag(2))))
-  draws <- sample_posterior(rel, model, chains = 2, iter = 1200, seed = 1)$draws
+  draws <- sample_posterior(rel, model, chains = 2, iter = 600, seed = 1)$draws
   cov <- function(a, b) posterior::extract_variable_matrix(draws, sprintf("cov[%s,%s]", a, b))
   # a factor of Wishart matrices gives r; its prior is (1 - rho^2)^((df - 3) / 2)
   set.seed(1)
   u <- sqrt(rchisq(20000, 29))
   v <- rchisq(20000, 28)
   z <- rnorm(20000)
-  rho <- seq(-0.995, 0.995, by = 0.005)
+  rho <- seq(-0.995, 0.995, by = 0.02)
   density <- vapply(rho, function(p) {
     a <- p / sqrt(1 - p^2) * u + z
     mean(dnorm(0.5, a / sqrt(a^2 + v), 0.1)) * (1 - p^2)
@@ -202,9 +202,9 @@ test_that("a correlation, with noise", {
 
 test_that("quantiles chosen from candidates, or from an interval", {
   skip_on_cran()
-  rate <- seq(0.001, 0.4, by = 0.0005)
+  rate <- seq(0.001, 0.4, by = 0.002)
   model <- model_exponential(prior = prior_gamma(2, 40))
-  drawn <- function(release) posterior::extract_variable_matrix(sample_posterior(release, model, chains = 2, iter = 2000, seed = 1)$draws, "rate")
+  drawn <- function(release) posterior::extract_variable_matrix(sample_posterior(release, model, chains = 2, iter = 1000, seed = 1)$draws, "rate")
   # OpenDP: the scores are distances of the numbers of records below the candidates from the rank, the noise is Gumbel
   candidates <- c(10, 20, 30)
   below <- stat_cumulative(stat_histogram(~ x, breaks = c(-Inf, candidates, Inf)))

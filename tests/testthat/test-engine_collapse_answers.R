@@ -8,7 +8,7 @@ answers_of <- function(codes, levels, epsilon, formula = stats::reformulate(c("1
 }
 
 # by NUTS, or by independent draws, `family` "row", if that is expected
-answers_fit <- function(release, model, ..., chains = 2, iter = 1500, warmup = 500, family = "answers") {
+answers_fit <- function(release, model, ..., chains = 2, iter = 1000, warmup = 500, family = "answers") {
   ask <- function() suppressWarnings(sample_posterior(release, model, method = "collapse", chains = chains, iter = iter, warmup = warmup, seed = 1, ...))
   fit <- if (family == "row") ask() else by_moves(ask())
   expect_identical(fit$problem$family, family)
@@ -163,7 +163,7 @@ test_that("dependent factors: all confidential tables of a few records, shares a
   n <- nrow(codes)
   rel <- answers_of(codes, crossed_levels, 6)
   model <- model_logistic(prior = prior_normal(0.3, 1)) # dependent by default
-  fits <- list(answers_fit(rel, model, iter = 3900), suppressWarnings(sample_posterior(rel, model, "augment", chains = 2, iter = 5600, warmup = 1000, seed = 2)))
+  fits <- list(answers_fit(rel, model, iter = 2000), suppressWarnings(sample_posterior(rel, model, "augment", chains = 2, iter = 2800, warmup = 700, seed = 2)))
   cells <- expand.grid(h = 0:1, g = 0:1, y = 0:1)
   each <- sapply(1:n, function(i) Reduce(`*`, lapply(names(crossed_levels), function(v) response_matrix(2, 2)[codes[i, v] + 1, cells[[v]] + 1])))
   records <- as.matrix(expand.grid(rep(list(1:8), n)))
@@ -291,8 +291,8 @@ test_that("a matrix: with few records the posterior is the mixture over all conf
     alpha <- case[[3]]
     weight <- exact$density * exp(rowSums(lgamma(sweep(exact$counts, 2, alpha, "+"))))
     weight <- weight / sum(weight)
-    fits <- c(lapply(unique(c("answers", case[[4]])), function(family) answers_fit(rel, case[[2]], iter = 2600, family = family)),
-              list(suppressWarnings(sample_posterior(rel, case[[2]], "augment", chains = 2, iter = 5200, seed = 2))))
+    fits <- c(lapply(unique(c("answers", case[[4]])), function(family) answers_fit(rel, case[[2]], iter = 1300, family = family)),
+              list(suppressWarnings(sample_posterior(rel, case[[2]], "augment", chains = 2, iter = 2600, seed = 2))))
     for (fit in fits) for (l in if (inherits(case[[2]], "model_bernoulli")) 2 else seq_along(alpha)) {
       draws <- parameter_draws(fit, tail(fit$bound$parameters, length(alpha))[if (length(fit$bound$parameters) == 1L) 1 else l])
       a <- alpha[l] + exact$counts[, l]
@@ -388,7 +388,7 @@ test_that("k-ary: many levels, the draws are those of NUTS; a fit goes on, and p
     answered <- rmultinom(1, case[2], response_matrix(20, case[1]) %*% (share / sum(share)))[, 1]
     rel <- as_release(stats::setNames(answered, levels$y), st, mech_randomized_response(epsilon = case[1]))
     at_once <- answers_fit(rel, flat_categorical(), family = "row")
-    moved <- answers_fit(rel, flat_categorical(), iter = 3600)
+    moved <- answers_fit(rel, flat_categorical(), iter = 1800)
     for (name in at_once$bound$parameters) expect_agreement(parameter_draws(at_once, name), parameter_draws(moved, name), label = name)
     for (l in 1:20) expect_agreement(sapply(at_once$chains, function(c) c$table[, l]), sapply(moved$chains, function(c) c$table[, l]), label = levels$y[l])
     expect_identical(unique(unlist(lapply(at_once$chains, function(c) rowSums(c$table)))), case[2])

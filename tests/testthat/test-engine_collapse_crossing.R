@@ -11,7 +11,7 @@ log_chain <- function(tables, weight = 1) {
     log_gammas(counted(tables, "y:z"), weight) - log_gammas(counted(tables, "y"), 2 * weight)
 }
 
-crossing_fit <- function(release, model, ..., iter = 3200, warmup = 600) {
+crossing_fit <- function(release, model, ..., iter = 1600, warmup = 400) {
   fit <- sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = warmup, seed = 1, ...)
   expect_identical(fit$problem$family, "crossing")
   expect_true(fit$exact)
@@ -76,8 +76,8 @@ test_that("it agrees with method augment; a chain cut in two is the same chain",
 
 test_that("posteriors are calibrated", {
   skip_on_cran()
-  cal <- calibrate(model_table(chain, prior_dirichlet(0.7)), cube_statistics$pairs, mech_gaussian(mu = 1), n = 60, replicates = 80, chains = 1,
-                   iter = 650, warmup = 200, seed = 1, method = "collapse")
+  cal <- calibrate(model_table(chain, prior_dirichlet(0.7)), cube_statistics$pairs, mech_gaussian(mu = 1), n = 60, replicates = 50, chains = 1,
+                   iter = 450, warmup = 150, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })

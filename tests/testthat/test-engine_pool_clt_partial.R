@@ -41,8 +41,8 @@ test_that("two logistic regressions with one slope: quadrature over the intercep
   })
   model <- model_logistic(y ~ x, prior = prior_normal(0, 1), covariates = known)
   parts <- clt_parts(sites, model, partial_pooling(~ (Intercept), sd = prior_half_normal(0.7)))
-  at <- seq(-5, 5, by = 0.1)
-  slope <- seq(-2, 3.5, by = 0.1)
+  at <- seq(-5, 5, by = 0.125)
+  slope <- seq(-2, 3.5, by = 0.125)
   theta <- .Call(internal("ffi_model_prior"), parts$bound$spec, internal("new_stream")(c(3, 4)), 1L)$theta
   likelihood <- lapply(parts$problem$sites, function(site) {
     each <- theta[, rep(1L, length(at) * length(slope))]
@@ -60,7 +60,7 @@ test_that("two logistic regressions with one slope: quadrature over the intercep
     kernel <- sweep(kernel, 2, colSums(kernel), "/")
     prior * crossprod(kernel, likelihood[[1L]]) * crossprod(kernel, likelihood[[2L]]) * dnorm(exp(u), 0, 0.7) * exp(u)
   }, prior)
-  fit <- suppressMessages(sample_posterior(sites, model, pool = partial_pooling(~ (Intercept), sd = prior_half_normal(0.7)), method = "clt", iter = 2400, seed = 1))
+  fit <- suppressMessages(sample_posterior(sites, model, pool = partial_pooling(~ (Intercept), sd = prior_half_normal(0.7)), method = "clt", iter = 1200, seed = 1))
   expect_identical(posterior::variables(fit$draws), c("(Intercept)", "x", "sd[(Intercept)]", "(Intercept)[north]", "(Intercept)[south]"))
   # the middle of the bounds of x is 0, so coordinates are natural values
   expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(at, apply(joint, 1, sum)))
@@ -109,8 +109,8 @@ test_that("a linear regression by clt is what the exact engine says, also in a w
   })
   for (walk in c(FALSE, TRUE)) {
     pool <- partial_pooling(walk = walk, covariates = "separate")
-    exact <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, chains = 2, iter = 1500, warmup = 500, seed = 1))
-    fit <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, method = "clt", chains = 2, iter = 1500, warmup = 500, seed = 1))
+    exact <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, chains = 2, iter = 1100, warmup = 400, seed = 1))
+    fit <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, method = "clt", chains = 2, iter = 1100, warmup = 400, seed = 1))
     expect_identical(posterior::variables(fit$draws), posterior::variables(exact$draws))
     names <- posterior::variables(fit$draws)
     same_posterior(exact$draws, fit$draws, list(names, names), apart = 0.2, wide = 0.2)
@@ -149,8 +149,8 @@ test_that("covariates whose prior is cut off: as imputed records say", {
   })
   model <- model_logistic(y ~ x, prior = prior_normal(0, 1), covariates = prior_niw(within = c(0, 1)))
   by <- function(method, iter) suppressWarnings(sample_posterior(sites, model, pool = "partial", method = method, chains = 2, iter = iter, seed = 1))
-  approximate <- by("clt", 1000)
-  exact <- by("augment", 1000)
+  approximate <- by("clt", 700)
+  exact <- by("augment", 600)
   for (name in c("(Intercept)", "x", "sd[x]", "x[south]")) expect_agreement(parameter_draws(approximate, name), parameter_draws(exact, name), label = name)
   expect_error(sample_posterior(sites, model, pool = partial_pooling(covariates = "shared"), method = "clt"), "truncated", class = "noiseaware_error_pool")
 })
@@ -162,7 +162,7 @@ test_that("other regressions: counts and factors", {
     x <- rnorm(300, 0, 0.7)
     simulate_release(data.frame(y = rpois(300, exp(0.7 + slope * x)), x), stat_crossprod(y ~ x, list(y = c(0, 15), x = c(-4, 4))), mech_gaussian(sd = 0.5))
   })
-  fit <- approximately(sites, model_glm(y ~ x, family = "poisson"), pool = "partial", iter = 1000)
+  fit <- approximately(sites, model_glm(y ~ x, family = "poisson"), pool = "partial", iter = 500)
   expect_lt(max(abs(coef(fit) - rbind(c(0.7, 0.3), c(0.7, 0.5)))), 0.25)
   expect_slopes(sites, model_glm(y ~ x, family = "poisson"), partial_pooling())
 
@@ -172,7 +172,7 @@ test_that("other regressions: counts and factors", {
     f <- sample(c("u", "v"), 400, TRUE)
     simulate_release(data.frame(y = 0.5 + x + effect * (f == "v") + rnorm(400, 0, 0.5), x, f), stat_crossprod(y ~ x + f, bounds), mech_gaussian(sd = 1))
   })
-  fit <- approximately(sites, model_lm(), pool = "partial", iter = 1000)
+  fit <- approximately(sites, model_lm(), pool = "partial", iter = 500)
   expect_lt(max(abs(coef(fit) - rbind(c(0.5, 1, 0.6, 0.5), c(0.5, 1, 1, 0.5)))), 0.3)
   expect_slopes(sites, model_lm(), partial_pooling(walk = TRUE))
   expect_slopes(sites, model_lm(), partial_pooling(covariates = "shared"))
@@ -206,7 +206,7 @@ test_that("categories and naive Bayes: totals are made of innovations by a facto
   }, double(3))
   expect_equal(tcrossprod(root), cov)
 
-  fit <- approximately(three, model_categorical(), pool = "partial", iter = 1500)
+  fit <- approximately(three, model_categorical(), pool = "partial", iter = 800)
   expect_identical(head(posterior::variables(fit$draws), 8L), c("prob[u]", "prob[v]", "prob[w]", "sd[logit(prob[u])]", "sd[logit(prob[v]|rest)]",
                                                                 "prob[u,a]", "prob[v,a]", "prob[w,a]"))
   expect_equal(rowSums(coef(fit)), c(a = 1, b = 1, c = 1))

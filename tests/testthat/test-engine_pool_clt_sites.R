@@ -25,7 +25,7 @@ likelihood_of_two <- function(z, sd, n, log_prior, p) {
 test_that("two categories: quadrature over the parameters, sums over the numbers of records", {
   skip_on_cran()
   sites <- unsized_two()
-  logit <- seq(-3.5, 4, by = 0.02)
+  logit <- seq(-3.5, 4, by = 0.04)
   p <- plogis(logit)
   n <- list(a = 80:160, b = 50:140, c = 60)
   log_prior <- list(a = -abs(117 - n$a) / 8, b = 0, c = 0)
@@ -56,7 +56,7 @@ test_that("two categories: quadrature over the parameters, sums over the numbers
   for (pool in names(exact)) {
     of <- exact[[pool]]
     pooling <- switch(pool, complete = pool, partial = partial_pooling(sd = prior_half_normal(0.7)), walk = partial_pooling(sd = prior_half_normal(0.7), walk = TRUE))
-    fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = pooling, prior_n = sizes_of_two, iter = 2200)
+    fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = pooling, prior_n = sizes_of_two, iter = 1100)
     first <- if (pool == "walk") "prob[v,a]" else "prob[v]"
     expect_distribution(qlogis(parameter_draws(fit, first)), grid_quantile(logit, of$mean))
     # of n given p the sums, weighted by p of all else
@@ -77,7 +77,7 @@ test_that("two categories: quadrature over the parameters, sums over the numbers
   }
   # of second order: draws from the prior, weighted by the likelihood
   set.seed(2)
-  count <- 4e5
+  count <- 2e5
   sd <- abs(rnorm(count, 0, 0.7))
   phi <- matrix(rlogis(count), count, 3)
   phi[, 2] <- phi[, 1] + rnorm(count)
@@ -85,7 +85,7 @@ test_that("two categories: quadrature over the parameters, sums over the numbers
   at <- function(of, x) stats::approx(logit, of, x, rule = 2)$y
   log_weight <- Reduce(`+`, lapply(1:3, function(j) at(log(told[[j]]), phi[, j])))
   log_weight[rowSums(phi < -3.5 | phi > 4) > 0] <- -Inf
-  fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = partial_pooling(sd = prior_half_normal(0.7), walk = 2), prior_n = sizes_of_two, iter = 2200)
+  fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = partial_pooling(sd = prior_half_normal(0.7), walk = 2), prior_n = sizes_of_two, iter = 1100)
   expect_weighted_mean(log(parameter_draws(fit, "sd[logit(prob[v])]")), log(sd), log_weight)
   for (j in 1:3) expect_weighted_mean(qlogis(parameter_draws(fit, sprintf("prob[v,%s]", names(told)[j]))), phi[, j], log_weight)
   for (site in c("a", "b")) {
@@ -111,8 +111,8 @@ test_that("logistic regressions: as imputed records say, and without noise on th
   model <- model_logistic(y ~ x, prior = prior_normal(0, 1), covariates = prior_niw(0.2, 2, 6, 3))
   sizes <- prior_n("negative_binomial", mean = 80, size = 4)
   for (pool in c("complete", "partial")) {
-    fit <- approximately(sites, model, pool = pool, prior_n = sizes, iter = 1300)
-    exact <- sample_posterior(sites, model, pool = pool, method = "augment", prior_n = sizes, iter = 800, seed = 1)
+    fit <- approximately(sites, model, pool = pool, prior_n = sizes, iter = 1000)
+    exact <- sample_posterior(sites, model, pool = pool, method = "augment", prior_n = sizes, iter = 700, seed = 1)
     expect_identical(posterior::variables(fit$draws), posterior::variables(exact$draws))
     for (name in c("(Intercept)", "x", "n[a]", "n[b]")) expect_agreement(parameter_draws(fit, name), parameter_draws(exact, name), label = name)
   }
@@ -125,8 +125,8 @@ test_that("logistic regressions: as imputed records say, and without noise on th
     as_release(value, stat_crossprod(y ~ x, pooled_bounds()), mech_gaussian(sd = 5), n = round(site$value[["size: n"]]), neighbours = "add_remove")
   })
   for (pool in c("complete", "walk")) {
-    a <- approximately(settled, model, pool = pool, prior_n = sizes, iter = 1000)
-    b <- approximately(known, model, pool = pool, iter = 1000)
+    a <- approximately(settled, model, pool = pool, prior_n = sizes, iter = 800)
+    b <- approximately(known, model, pool = pool, iter = 800)
     for (name in posterior::variables(b$draws)) expect_agreement(parameter_draws(a, name), parameter_draws(b, name), label = name)
   }
 })
@@ -136,8 +136,8 @@ test_that("sites far apart are separate fits; a chain cut in two is the same; wh
   sites <- unsized_two()
   sizes <- sizes_of_two
   wide <- partial_pooling(sd = prior_half_normal(1e4))
-  apart <- approximately(sites, model_bernoulli(), pool = wide, prior_n = sizes, iter = 2000)
-  alone <- approximately(sites, model_bernoulli(), pool = "none", prior_n = sizes, iter = 2000)
+  apart <- approximately(sites, model_bernoulli(), pool = wide, prior_n = sizes, iter = 1000)
+  alone <- approximately(sites, model_bernoulli(), pool = "none", prior_n = sizes, iter = 1000)
   expect_agreement(parameter_draws(apart, "n[a]"), parameter_draws(alone, "n[a]"))
   expect_identical(parameter_draws(alone, "n[a]"), parameter_draws(alone$fits$a, "n"))
 

@@ -1,6 +1,6 @@
 # Partial pooling and walks of counts whose tables are moved: R/engine_pool_tables.R, src/pool/gibbs_chain.c, src/table/table_chain.c.
 
-tabled <- function(..., chains = 2, iter = 1400) suppressWarnings(suppressMessages(sample_posterior(..., method = "collapse", chains = chains, iter = iter, seed = 1)))
+tabled <- function(..., chains = 2, iter = 700) suppressWarnings(suppressMessages(sample_posterior(..., method = "collapse", chains = chains, iter = iter, seed = 1)))
 
 # draws of the sticks of a class of two levels and of a feature of three in each, of their means and their spread over sites
 naive_sticks <- function(draws, sd) {
@@ -33,7 +33,7 @@ naive_levels <- list(g = c("u", "v"), f = c("a", "b", "c"))
 test_that("a class and a feature, exact numbers, and a number of records that is not known: draws from the prior, weighted by the noise", {
   skip_on_cran()
   set.seed(1)
-  draws <- 1.5e5
+  draws <- 8e4
   cells <- stat_counts(~ g:f, levels = naive_levels)
   z <- list(c(1.2, 0.3, 0.8, -0.4, 1.3, 0.4), c(0.4, 1.7, 0.1, 0.9, -0.8, 0.3))
   north <- as_release(list(law = 2, counts = z[[1]]), list(law = stat_subset(stat_counts(~ g, levels = naive_levels["g"]), "g=u"), counts = cells),
@@ -50,7 +50,7 @@ test_that("a class and a feature, exact numbers, and a number of records that is
     log_weight <- log_noise("absolute", 1, z[[1]], count[[1]]) + log_noise("squared", 1.2, z[[2]], count[[2]])
     log_weight[rowSums(count[[1]][, 1:3]) != 2] <- -Inf
     pool <- switch(kind, complete = kind, partial = partial_pooling(sd = prior_half_normal(0.7)), walk = partial_pooling(sd = prior_half_normal(0.7), walk = TRUE))
-    fit <- tabled(list(north = north, south = south), model, pool = pool, prior_n = prior_n("poisson", mean = 3), iter = 1600)
+    fit <- tabled(list(north = north, south = south), model, pool = pool, prior_n = prior_n("poisson", mean = 3), iter = 1200)
     expect_identical(fit$problem$family, "tables")
     expect_true(fit$exact)
     for (j in 1:2) {
@@ -76,9 +76,9 @@ test_that("numbers that noise leaves wide open, of many records: as imputed reco
   sites <- lapply(c(a = 0.2, b = 0.4, c = 0.5), function(p) {
     simulate_release(data.frame(f = sample(c("a", "b", "c"), 400, TRUE, c(p, 0.3, 0.7 - p))), stat_counts(~ f, levels = naive_levels["f"]), mech_laplace(scale = 60))
   })
-  fit <- tabled(sites, model_categorical(), pool = "partial")
+  fit <- tabled(sites, model_categorical(), pool = "partial", iter = 1400)
   expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.02)
-  exact <- suppressWarnings(sample_posterior(sites, model_categorical(), pool = "partial", method = "augment", iter = 1600, seed = 1))
+  exact <- suppressWarnings(sample_posterior(sites, model_categorical(), pool = "partial", method = "augment", iter = 1000, seed = 1))
   for (name in c("prob[b]", "sd[logit(prob[a])]", "prob[a,c]", "prob[c,a]")) {
     expect_agreement(parameter_draws(fit, name), parameter_draws(exact, name), label = name)
   }
@@ -120,7 +120,7 @@ answers <- list(y = c("no", "yes"), x = c("u", "v"))
 test_that("a binary response and a factor, exact numbers, and a number of records that is not known: draws from the prior, weighted by the noise", {
   skip_on_cran()
   set.seed(4)
-  draws <- 1e5
+  draws <- 6e4
   cells <- stat_counts(~ y:x, levels = answers)
   z <- list(c(1.4, 0.3, 1.8, 0.4), c(0.4, 1.7, 0.1, 1.9))
   north <- as_release(list(law = 2, counts = z[[1]]), list(law = stat_subset(stat_counts(~ x, levels = answers["x"]), "x=u"), counts = cells),
@@ -144,7 +144,7 @@ test_that("a binary response and a factor, exact numbers, and a number of record
     log_weight <- log_noise("absolute", 1, z[[1]], count[[1]]) + log_noise("squared", 1.2, z[[2]], count[[2]])
     log_weight[rowSums(count[[1]][, c(1, 3)]) != 2] <- -Inf
     pool <- switch(kind, complete = kind, partial = partial_pooling(sd = prior_half_normal(0.7)))
-    fit <- tabled(list(north = north, south = south), model, pool = pool, prior_n = prior_n("poisson", mean = 4), iter = 1400)
+    fit <- tabled(list(north = north, south = south), model, pool = pool, prior_n = prior_n("poisson", mean = 4), iter = 1100)
     expect_identical(fit$problem$family, "tables")
     expect_true(fit$exact)
     for (j in 1:2) {
@@ -174,10 +174,10 @@ test_that("ordered and categorical responses, two factors: tables and imputed re
     data <- as.data.frame(lapply(levels, function(l) factor(sample(l, n, TRUE), l)))
     simulate_release(data, asked, noise)
   }
-  sites <- list(north = of(40, mech_laplace(scale = 2)), south = of(60, mech_gaussian(sd = 2)))
+  sites <- list(north = of(25, mech_laplace(scale = 2)), south = of(35, mech_gaussian(sd = 2)))
   models <- list(model_glm(y ~ a + b, family = "cumulative"), model_glm(y ~ a + b, family = "categorical"))
   for (model in models) {
-    tables <- tabled(sites, model, pool = "partial", iter = 600)
+    tables <- tabled(sites, model, pool = "partial", iter = 500)
     expect_identical(tables$problem$family, "tables")
     records <- suppressWarnings(sample_posterior(sites, model, pool = "partial", method = "augment", iter = 500, seed = 1))
     expect_identical(posterior::variables(records$draws), posterior::variables(tables$draws))

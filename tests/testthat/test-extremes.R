@@ -18,7 +18,7 @@ test_that("budgets from 1e-6 to 1e6", {
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
   set.seed(1)
   data <- data.frame(y = stats::rnorm(30), x = stats::rnorm(30), g = rep(c("a", "b", "b"), 10))
-  for (epsilon in 10^c(-6, -3, 3, 6)) {
+  for (epsilon in 10^c(-6, 3, 6)) {
     for (mechanism in list(mech_laplace(epsilon = epsilon), mech_gaussian(mu = epsilon), mech_gaussian(rho = epsilon))) {
       for (method in c("augment", "collapse", "clt")) sound_fit(simulate_release(data, st, mechanism), model_lm(), method = method)
       expect_true(all(is.finite(release(data, st, mechanism)$value)))
@@ -62,7 +62,7 @@ test_that("units from 1e-8 to 1e8 give the same posterior, scaled", {
     st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3) * unit, x = c(-2, 2) * unit))
     prior <- prior_nig(mean = 0, precision = diag(c(1, unit^2)) / c(1, 1), shape = 2, rate = 2 * unit^2)
     model <- model_lm(prior = prior, covariates = prior_niw(mean = 0, kappa = 1, df = 4, scale = unit^2))
-    fit <- sample_posterior(as_release(c(3, -2, 11, 4, 9), st, mech_gaussian(sd = 2), n = 25), model, method = method, chains = 1, iter = 2000, seed = 1)
+    fit <- sample_posterior(as_release(c(3, -2, 11, 4, 9), st, mech_gaussian(sd = 2), n = 25), model, method = method, chains = 1, iter = 1000, seed = 1)
     posterior::as_draws_matrix(fit$draws)
   }
   for (method in c("augment", "collapse", "clt")) {

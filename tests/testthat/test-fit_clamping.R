@@ -7,7 +7,7 @@ lumpy_release <- function(outside = "clamp", bounds = c(0, 10)) {
   simulate_release(lumps(), stat_crossprod(y ~ 1, list(y = bounds), outside = outside), mech_laplace(epsilon = 5))
 }
 lumpy_fit <- function(release = lumpy_release(), method = "augment", ...) {
-  told(suppressMessages(suppressWarnings(sample_posterior(release, model_normal(), method, chains = 2, iter = 1500, seed = 2, ...))))
+  told(suppressMessages(suppressWarnings(sample_posterior(release, model_normal(), method, chains = 2, iter = 800, seed = 2, ...))))
 }
 kinds <- function(fit) vapply(fit$troubles, `[[`, "", "kind")
 

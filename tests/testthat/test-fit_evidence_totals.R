@@ -2,7 +2,7 @@
 # density of the noise at totals of records that are drawn from the prior (regressions).
 
 totals_evidence <- function(release, model, method = "collapse", draws = 2500, seed = 1) {
-  fit <- suppressMessages(suppressWarnings(sample_posterior(release, model, method = method, chains = 2, iter = 1000, seed = seed)))
+  fit <- suppressMessages(suppressWarnings(sample_posterior(release, model, method = method, chains = 2, iter = 500, seed = seed)))
   suppressMessages(log_evidence(fit, draws = draws, seed = seed))
 }
 
@@ -17,7 +17,7 @@ published <- as_release(c(12.3, 61.5), squares, mech_laplace(scale = 4), n = 20)
 # log density of the two numbers, for the total t and the scatter S of 20 records with density m(t, S)
 over_totals <- function(log_m) {
   scatter <- exp(seq(log(0.05), log(500), length.out = 150))
-  at <- expand.grid(t = seq(-150, 170, length.out = 201), s = scatter)
+  at <- expand.grid(t = seq(-70, 90, length.out = 101), s = scatter)
   cell <- log(1.6) + log(at$s) + log(diff(log(scatter))[1])
   internal("log_sum_exp")(cell + log_m(at$t, at$s) - abs(12.3 - at$t) / 4 - abs(61.5 - at$s - at$t^2 / 20) / 4 - 2 * log(8))
 }
@@ -59,7 +59,7 @@ test_that("one variable, independent priors, known or not: quadrature over total
 })
 
 # log of the mean density of Laplace noise at the totals of `n` records from the prior, and its error; what is known is in `known`
-from_prior <- function(release, model, known, scale, bounds = NULL, draws = 5e4) {
+from_prior <- function(release, model, known, scale, bounds = NULL, draws = 3e4) {
   bound <- internal("bind_model")(model, release$statistic)
   theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(c(1, 2, 3, 4)), as.integer(draws))$theta
   values <- t(.Call(internal("ffi_model_report"), bound$spec, theta))

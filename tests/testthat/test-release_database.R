@@ -27,11 +27,11 @@ table_of <- function(con, data, name = "group by \"x\"") {
   suppressWarnings(dplyr::tbl(con, name)) # an old driver causes a warning
 }
 
-expect_same_totals <- function(con) {
+expect_same_totals <- function(con, of = function(k) mechanisms) {
   stored <- table_of(con, records)
   records <- as.data.frame(dplyr::collect(stored)) # some drivers write 15 digits
-  for (st in statistics) for (mechanism in mechanisms) {
-    expect_identical(partial_total(stored, st, mechanism), partial_total(records, st, mechanism))
+  for (k in seq_along(statistics)) for (mechanism in of(k)) {
+    expect_identical(partial_total(stored, statistics[[k]], mechanism), partial_total(records, statistics[[k]], mechanism))
   }
   # the number of records, which is confidential; a query; several statistics at once
   expect_identical(partial_total(stored, stat_size(), mechanisms[[1]], neighbours = "add_remove"),
@@ -116,7 +116,7 @@ expect_postgres <- function(driver) {
   server <- local_postgres(driver = driver)
   if (is.null(server)) skip("no PostgreSQL server can be started here")
   con <- server$connect()
-  expect_same_totals(con)
+  expect_same_totals(con, function(k) mechanisms[k %% 3 + 1])
   expect_same_refusals(con)
   # numbers of other types, booleans, NaN
   DBI::dbExecute(con, "CREATE TABLE kinds (a REAL, b NUMERIC, c SMALLINT, d BIGINT, e BOOLEAN)")

@@ -263,7 +263,7 @@ test_that("a private quantile is of the values used, at epsilon over their numbe
   x <- c(a = 0, b = 0, c = 1, d = 3, e = 4, f = 4, g = 4)
   # candidate v: how many records would have to move for it to be the median
   moved <- vapply(0:4, function(v) max(0, sum(x < v) - 3.5, 3.5 - sum(x <= v)), 0)
-  drawn <- replicate(1500, released_quantile(x, 0.5, c(0, 4), epsilon = 4, steps = 4, neighbours = limited(4))$value)
+  drawn <- replicate(600, released_quantile(x, 0.5, c(0, 4), epsilon = 4, steps = 4, neighbours = limited(4))$value)
   # the distance changes by 1/2 with each value
   expect_gt(chisq.test(table(factor(drawn, 0:4)), p = exp(-moved) / sum(exp(-moved)))$p.value, 1e-4)
   # one person has most of the values

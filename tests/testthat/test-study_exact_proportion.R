@@ -2,7 +2,7 @@ two_levels <- stat_counts(~ y, list(y = c("no", "yes")))
 one_count <- stat_subset(two_levels, "y=yes")
 
 # by simulation of the counts themselves
-simulated_p <- function(value, n, probability, noise, replicates = 4e5) {
+simulated_p <- function(value, n, probability, noise, replicates = 1e5) {
   set.seed(1)
   s <- stats::rbinom(replicates, n, probability)
   counts <- if (length(value) == 2L) cbind(n - s + noise(replicates), s + noise(replicates)) else cbind(s + noise(replicates))
@@ -21,7 +21,7 @@ test_that("p-values are those of simulated counts", {
     for (probability in c(0.1, 0.5)) {
       p <- p_value(release, model_bernoulli(), stats::setNames(probability, "prob[yes]"))
       expect_equal(p$error, 0)
-      expect_lt(abs(p$p - simulated_p(value, 20, probability, noise)), 4 * 0.5 / sqrt(4e5))
+      expect_lt(abs(p$p - simulated_p(value, 20, probability, noise)), 4 * 0.5 / sqrt(1e5))
     }
   }
   both <- c(no = 12, yes = 7)
@@ -51,10 +51,10 @@ test_that("the ends of the range can be tested", {
 test_that("exact p-values of true proportions are at most uniform", {
   skip_on_cran()
   set.seed(1)
-  p <- vapply(1:500, function(i) {
+  p <- vapply(1:250, function(i) {
     s <- stats::rbinom(1, 8, 0.3)
     release <- as_release(c(no = 8 - s, yes = s) + rdiscrete_laplace(2, 0, 1), two_levels, mech_discrete_laplace(scale = 1), n = 8)
     p_value(release, model_bernoulli(), c("prob[yes]" = 0.3))$p
   }, 0)
-  for (a in c(0.01, 0.05, 0.1, 0.5)) expect_lte(mean(p <= a), a + 4 * sqrt(a * (1 - a) / 500))
+  for (a in c(0.01, 0.05, 0.1, 0.5)) expect_lte(mean(p <= a), a + 4 * sqrt(a * (1 - a) / 250))
 })

@@ -64,7 +64,7 @@ test_that("one parameter of several is rejected where it is wrong, and several a
 
 test_that("any model, noise and number of records that can be simulated is served", {
   skip_on_cran()
-  p <- function(...) p_value(..., replicates = 99, seed = 1)$p
+  p <- function(...) p_value(..., replicates = 59, seed = 1)$p
   set.seed(1)
   yes <- function(n, share) factor(c("no", "yes")[1 + rbinom(n, 1, share)], c("no", "yes"))
   # thresholds; an unknown number of records; noise of the user's own

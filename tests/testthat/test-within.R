@@ -116,7 +116,7 @@ test_that("the slice sampler's step leaves the distribution of two variables as 
   x <- cbind(rnorm(5, 4.2, 0.8), rnorm(5, 2.3, 0.8))
   inside <- function(v) v[, 1] >= -1 & v[, 1] <= 3 & v[, 2] >= 0 & v[, 2] <= 2 & v[, 3] <= 4 & v[, 5] <= 1
   whole <- within_bind(model_mvnormal(prior = prior), st)
-  reference <- internal("reported")(whole, gibbs_draws(whole, x, 400000L, 1L))
+  reference <- internal("reported")(whole, gibbs_draws(whole, x, 250000L, 1L))
   reference <- reference[inside(reference), ]
   expect_gt(nrow(reference), 500)
   expect_lt(nrow(reference), 4000) # so that fifty draws often fail
@@ -135,17 +135,17 @@ test_that("the slice sampler's step leaves the distribution of two variables as 
 test_that("one record and a noisy total: quadrature", {
   skip_on_cran() # takes long; `make test` runs it
   rel <- as_release(c(2.6, 7.5), within_statistic, mech_laplace(scale = c(0.5, 2)), 1)
-  v <- seq(-12, 14, length.out = 1301)
+  v <- seq(-12, 14, length.out = 651)
   clamped <- pmin(pmax(v, -1), 3)
   noise <- exp(-abs(clamped - 2.6) / 0.5 - abs(clamped^2 - 7.5) / 2)
   likelihood <- function(mean, sd) log(vapply(seq_along(mean), function(i) {
     inner <- c(-Inf, v[-1] - diff(v) / 2, Inf) # the distribution's share of each cell
     sum(diff(pnorm(inner, mean[i], sd[i])) * noise)
   }, 0))
-  exact <- within_grid(likelihood, points = 91)
+  exact <- within_grid(likelihood, points = 75)
   for (model in list(cut_nig, model_mvnormal(prior = prior_niw(0.5, 0.5, 6, 4, within = c(-1, 3))))) {
     for (passes in c(0, 2)) {
-      fit <- sample_posterior(rel, model, chains = 2, iter = 12000, warmup = 600, seed = 1, control = list(passes = passes))
+      fit <- sample_posterior(rel, model, chains = 2, iter = 5500, warmup = 400, seed = 1, control = list(passes = passes))
       expect_distribution(parameter_draws(fit, if ("mean" %in% fit$bound$parameters) "mean" else "mean[x]"), exact$mean)
       sd <- if ("sd" %in% fit$bound$parameters) parameter_draws(fit, "sd") else sqrt(parameter_draws(fit, "cov[x,x]"))
       expect_distribution(log(sd), exact$log_sd)
@@ -162,7 +162,7 @@ test_that("covariates of a regression stay within", {
   expect_true(all(abs(prior[, "mean[x]"]) <= 1 & prior[, "cov[x,x]"] <= 1))
   set.seed(5)
   for (passes in c(0, 2)) {
-    draws <- geweke(model, st, mech_gaussian(sd = 1), 5, 5000, passes)
+    draws <- geweke(model, st, mech_gaussian(sd = 1), 5, 2500, passes)
     expect_true(all(abs(draws[, "mean[x]"]) <= 1 & draws[, "cov[x,x]"] <= 1))
     expect_prior(draws[, c("mean[x]", "cov[x,x]", "x")], prior)
   }
