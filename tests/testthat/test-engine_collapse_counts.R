@@ -18,21 +18,17 @@ counts_fit <- function(release, model, moves, ...) {
 enumerate_records <- function(n, levels, alpha, known) {
   types <- as.matrix(do.call(expand.grid, lapply(lengths(levels), seq_len)))
   sequences <- as.matrix(do.call(expand.grid, rep(list(seq_len(nrow(types))), n)))
+  value <- function(i, v) types[sequences[, i], v]
   log_p <- numeric(nrow(sequences))
-  predictive <- function(value, before, weight, probability) {
-    if (!is.null(probability)) return(log(probability[value]))
-    log((weight[value] + sum(before == value)) / (sum(weight) + length(before)))
-  }
-  for (s in seq_len(nrow(sequences))) {
-    x <- types[sequences[s, ], , drop = FALSE]
-    for (i in seq_len(n)) {
-      past <- x[seq_len(i - 1), , drop = FALSE]
-      y <- x[i, 1]
-      log_p[s] <- log_p[s] + predictive(y, past[, 1], alpha[[1]], known[[1]])
-      for (v in seq_along(levels)[-1]) {
-        same <- past[past[, 1] == y, v]
-        log_p[s] <- log_p[s] + predictive(x[i, v], same, alpha[[v]][y, ], known[[v]][y, ])
-      }
+  for (i in seq_len(n)) {
+    # all sequences at once; of the records before, those with the value of this one
+    same <- function(v) vapply(seq_len(i - 1L), function(j) value(j, v) == value(i, v), logical(nrow(sequences)))
+    y <- value(i, 1L)
+    of_class <- same(1L)
+    log_p <- log_p + log(if (is.null(known[[1]])) (alpha[[1]][y] + rowSums(of_class)) / (sum(alpha[[1]]) + i - 1) else known[[1]][y])
+    for (v in seq_along(levels)[-1]) {
+      cell <- cbind(y, value(i, v))
+      log_p <- log_p + log(if (is.null(known[[v]])) (alpha[[v]][cell] + rowSums(of_class & same(v))) / (rowSums(alpha[[v]])[y] + rowSums(of_class)) else known[[v]][cell])
     }
   }
   list(types = types, sequences = sequences, log_p = log_p)
@@ -102,7 +98,7 @@ test_that("naive Bayes: every database of three records enumerated", {
       if (!"x2" %in% names(st$levels)) next
       counts <- enumerated_counts(st, these, levels2)
       kernel <- log_noise(case[[2]]$kernel, unname(rel$scale), unname(rel$value), counts)
-      fit <- counts_fit(rel, model, case[[3]], chains = 2, iter = 5100, warmup = 800, seed = 1)
+      fit <- counts_fit(rel, model, case[[3]], chains = 2, iter = 2500, warmup = 600, seed = 1)
       p <- check_enumerated(fit, counts, these$log_p + kernel)
       # theta given the records, averaged over them
       b <- rowSums(matrix(these$types[these$sequences, 1] == 2, nrow(these$sequences)))
@@ -123,7 +119,7 @@ test_that("several releases of the same counts", {
   counts <- do.call(cbind, lapply(st, enumerated_counts, all, levels2))
   at <- list(1:4, 5:12, 13:14)
   kernel <- Reduce(`+`, Map(function(m, i) log_noise(m$kernel, unname(rel$scale[i]), unname(rel$value[i]), counts[, i]), mechanism, at))
-  fit <- counts_fit(rel, bayes_model(alpha2), TRUE, chains = 2, iter = 4400, warmup = 600, seed = 1)
+  fit <- counts_fit(rel, bayes_model(alpha2), TRUE, chains = 2, iter = 2100, warmup = 400, seed = 1)
   check_enumerated(fit, counts, all$log_p + kernel)
   expect_identical(posterior::variables(denoise(fit)), names(rel$value))
 })
@@ -182,7 +178,7 @@ test_that("joint-distribution test", {
   st <- stat_counts(~ y:x1 + y:x2 + x2, levels2)
   prior <- prior_draws(model, st)
   for (case in list(list(12, mech_laplace(scale = 3)), list(40, mech_laplace(scale = 15)), list(30, mech_gaussian(sd = 8)))) {
-    expect_prior(by_moves(geweke_totals(model, st, case[[2]], case[[1]], 5000)), prior)
+    expect_prior(by_moves(geweke_totals(model, st, case[[2]], case[[1]], 2500)), prior)
   }
 })
 
@@ -194,8 +190,8 @@ test_that("the posterior is that of imputed records", {
   for (moves in c(TRUE, FALSE)) {
     st <- stat_counts(if (moves) ~ y:x1 + x2:y + x1 else ~ y:x1 + x2:y, levels)
     rel <- simulate_release(model, st, if (moves) mech_laplace(epsilon = 2) else mech_gaussian(mu = 1), n = 40)
-    exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 7400, warmup = 600, seed = 1)
-    fit <- sample_posterior(rel, model, method = "collapse", chains = 2, iter = 3200, warmup = 600, seed = 2)
+    exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 3500, warmup = 400, seed = 1)
+    fit <- sample_posterior(rel, model, method = "collapse", chains = 2, iter = 1600, warmup = 400, seed = 2)
     expect_identical(fit$problem$family, if (moves) "counts" else "recursion")
     for (name in posterior::variables(fit$draws)) {
       a <- parameter_draws(fit, name)
@@ -235,7 +231,7 @@ test_that("restarts, seeds, thin, init", {
   for (n in c(30, 5000)) {
     rel <- simulate_release(model, stat_counts(~ y:x1, levels), mech_laplace(epsilon = 1), n = n)
     run <- function(...) sample_posterior(rel, model, method = "collapse", chains = 2, ...)
-    whole <- run(iter = 1500, warmup = 300, seed = 7)
+    whole <- run(iter = 800, warmup = 300, seed = 7)
     expect_identical(whole$problem$family, if (n == 30) "recursion" else "counts")
     half <- run(iter = 500, warmup = 300, seed = 7)
     expect_extends(function(iter) run(iter = iter, warmup = 200, seed = 7))
@@ -314,7 +310,7 @@ test_that("unknown n: every database of up to six records enumerated", {
     rel <- as_release(if (sized) list(counted = z, size = 4) else z, st, noise, n = NULL, neighbours = "add_remove")
     kernel <- log_noise(case[[2]]$kernel, unname(rel$scale)[seq_along(z)], z, all$counts)
     if (sized) kernel <- kernel + log_noise(case[[3]]$kernel, tail(unname(rel$scale), 1), 4, cbind(all$n))
-    fit <- sample_posterior(rel, model(case[[7]]), prior_n = case[[4]], chains = 2, iter = 4500, warmup = 800, seed = 1)
+    fit <- sample_posterior(rel, model(case[[7]]), prior_n = case[[4]], chains = 2, iter = 2300, warmup = 600, seed = 1)
     expect_identical(fit$problem$family, "counts")
     expect_true(fit$exact)
     counts <- if (sized) cbind(all$counts, all$n) else all$counts
@@ -348,7 +344,7 @@ test_that("unknown n: counts drawn again one by one, or all at once, against all
     if (sized) weight <- weight - (24 - n)^2 / (2 * case$size^2)
     p <- exp(weight - max(weight))
     p <- p / sum(p)
-    ask <- function() sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), prior_n = case$prior, chains = 2, iter = 3800, warmup = 600, seed = 1)
+    ask <- function() sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), prior_n = case$prior, chains = 2, iter = 1800, warmup = 400, seed = 1)
     for (fit in list(by_moves(ask()), ask())) {
       counted <- denoise(fit)
       expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
@@ -373,7 +369,7 @@ test_that("unknown n: what no release tells of is the prior", {
     p <- case[[3]] / sum(case[[3]])
     # with nearly known probabilities the cells hang together: all of them move at once
     for (model in list(model_bernoulli(prior = prior_beta(2, 1)), model_categorical(prior = prior_dirichlet(c(2e4, 8e4))))) {
-      fit <- by_moves(sample_posterior(rel, model, prior_n = case[[1]], chains = 2, iter = 4100, warmup = 600, seed = 1))
+      fit <- by_moves(sample_posterior(rel, model, prior_n = case[[1]], chains = 2, iter = 2000, warmup = 400, seed = 1))
       expect_sizes(parameter_draws(fit, "n"), case[[2]], p)
     }
     set.seed(1)
@@ -420,7 +416,7 @@ test_that("unknown n: joint-distribution test by calibration, n drawn too", {
   skip_on_cran() # takes long; `make test` runs it
   st <- list(counted = stat_counts(~ y:x1 + y:x2, levels2), size = stat_size())
   noise <- list(counted = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_naive_bayes("y"), st, noise, n = prior_n("negative_binomial", mean = 20, size = 3), replicates = 45, chains = 1, iter = 800,
+  cal <- calibrate(model_naive_bayes("y"), st, noise, n = prior_n("negative_binomial", mean = 20, size = 3), replicates = 45, chains = 1, iter = 400,
                    warmup = 300, seed = 3, neighbours = "add_remove")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)

@@ -1,6 +1,6 @@
 # Partial pooling and walks by imputing the records of all sites: R/engine_pool_records.R, src/pool/gibbs_chain.c.
 
-imputed <- function(..., iter = 1800) sample_posterior(..., method = "augment", iter = iter, seed = 1)
+imputed <- function(..., iter = 900) sample_posterior(..., method = "augment", iter = iter, seed = 1)
 
 new_pool <- function(kind, sd) switch(kind, partial = partial_pooling(sd = sd), walk = partial_pooling(sd = sd, walk = TRUE))
 
@@ -9,8 +9,8 @@ test_that("rates of three sites agree with those whose totals are summed out: pa
   sites <- c(two_yes(), list(west = as_release(c("smoke=yes" = 9.3), smoking(), mech_laplace(scale = 1), n = 30)))
   rural <- data.frame(site = names(sites), rural = c(1, 0, 0))
   for (pool in list("partial", "walk", partial_pooling(~ . | rural, sites = rural, sd = prior_half_t(4, 0.7)))) {
-    by_totals <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, method = "collapse", iter = 1800, seed = 2)
-    by_records <- imputed(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, iter = 2200)
+    by_totals <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, method = "collapse", iter = 900, seed = 2)
+    by_records <- imputed(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, iter = 1100)
     expect_true(by_records$exact)
     expect_identical(posterior::variables(by_records$draws), posterior::variables(by_totals$draws))
     for (name in posterior::variables(by_totals$draws)) expect_agreement(parameter_draws(by_records, name), parameter_draws(by_totals, name), label = name)
@@ -80,7 +80,7 @@ test_that("logistic regression whose slope is the same in both sites: draws from
   z <- list(c(0.8, 1.1, 1.4), c(0.3, -0.9, -0.8))
   sites <- list(north = as_release(z[[1]], statistic(2), mech_laplace(scale = 0.7), n = 1), south = as_release(z[[2]], statistic(2), mech_laplace(scale = 1), n = 2))
   model <- model_logistic(y ~ x, prior = prior_normal(0, 1), covariates = fixed(list(mean = 0.3, cov = matrix(0.8))))
-  fit <- imputed(sites, model, pool = partial_pooling(~ (Intercept), sd = prior_half_normal(0.8)), iter = 3600)
+  fit <- imputed(sites, model, pool = partial_pooling(~ (Intercept), sd = prior_half_normal(0.8)), iter = 1800)
   log_weight <- log_noise("absolute", 0.7, z[[1]], site(own[[1]], 1, 2)) + log_noise("absolute", 1, z[[2]], site(own[[2]], 2, 2))
   expect_weighted_mean(parameter_draws(fit, "(Intercept)"), intercept, log_weight)
   expect_weighted_mean(parameter_draws(fit, "x"), slope, log_weight)
@@ -130,12 +130,12 @@ test_that("releases drawn anew leave the prior: regressions of three sites, corr
     walk <- pool$kind == "walk"
     colnames(draws)[colnames(draws) == if (walk) "x[a]" else "x"] <- "x"
     expect_prior(draws[, c("(Intercept)", "x", "sigma")[if (walk) 2 else 1:3], drop = FALSE], prior)
-    spread <- abs(rnorm(1e5, 0, 0.5))
+    spread <- abs(rnorm(3e4, 0, 0.5))
     expect_prior(draws[, "sd[x]", drop = FALSE], cbind("sd[x]" = spread))
     # in a walk of second order the third is about twice the second less the first
-    steps <- switch(pool$order + 1L, 0, rnorm(1e5, 0, spread), 2 * rnorm(1e5, 0, problem$partial$first_step)) + rnorm(1e5, 0, spread)
-    expect_prior(draws[, "x[c]", drop = FALSE], cbind("x[c]" = rnorm(1e5, 0.3, 1) + steps))
-    if (!walk) expect_prior(draws[, "cor[(Intercept),x]", drop = FALSE], cbind("cor[(Intercept),x]" = 2 * rbeta(1e5, 2.5, 2.5) - 1))
+    steps <- switch(pool$order + 1L, 0, rnorm(3e4, 0, spread), 2 * rnorm(3e4, 0, problem$partial$first_step)) + rnorm(3e4, 0, spread)
+    expect_prior(draws[, "x[c]", drop = FALSE], cbind("x[c]" = rnorm(3e4, 0.3, 1) + steps))
+    if (!walk) expect_prior(draws[, "cor[(Intercept),x]", drop = FALSE], cbind("cor[(Intercept),x]" = 2 * rbeta(3e4, 2.5, 2.5) - 1))
   }
 })
 
@@ -173,14 +173,14 @@ test_that("what cannot be pooled by records is refused", {
 test_that("means and variances of sites that bounds cut off: draws from the prior, weighted by the noise", {
   skip_on_cran()
   set.seed(7)
-  draws <- 2e5
+  draws <- 1e5
   asked <- function(by) stat_sums(~ x + I(x^2), bounds = list(x = c(0, by)), rescale = FALSE)
   z <- list(c(x = 1.9, "x^2" = 3.8), c(x = 3.4, "x^2" = 6.1))
   sites <- list(north = as_release(z[[1]], asked(3), mech_laplace(scale = 1), n = 1), south = as_release(z[[2]], asked(2), mech_gaussian(sd = 1.5), n = 2))
   prior <- list(nig = prior_nig(1, 0.7, 3, 2, within = c(0.5, 2)), niw = prior_niw(1, 0.7, 4, 6, within = c(0.5, 2)))
   inside <- function(at) at[, 1] > 0.5 & at[, 1] < 2 & at[, 2] < log(0.75)
-  log_sd <- -log(rgamma(2e6, 3, 2)) / 2
-  mean <- cbind(rnorm(2e6, 1, exp(log_sd) / sqrt(0.7)), log_sd)
+  log_sd <- -log(rgamma(1e6, 3, 2)) / 2
+  mean <- cbind(rnorm(1e6, 1, exp(log_sd) / sqrt(0.7)), log_sd)
   mean <- mean[inside(mean), ]
   mean <- mean[rep(seq_len(nrow(mean)), length.out = draws), ]
   site <- function(at, n, by) Reduce(`+`, lapply(seq_len(n), function(i) {
@@ -198,7 +198,7 @@ test_that("means and variances of sites that bounds cut off: draws from the prio
       own <- model$name == "normal"
       names <- if (own) c("mean", "log(sd)") else c("mean[x]", "log_chol(cov[x,x])")
       scales <- stats::setNames(list(prior_half_normal(0.4), prior_half_normal(0.3)), if (own) c("mean", "sd") else c("mean[x]", "cov[x,x]"))
-      fit <- imputed(sites, model, pool = new_pool(kind, scales), iter = 1600)
+      fit <- imputed(sites, model, pool = new_pool(kind, scales), iter = 800)
       expect_true(fit$exact)
       # trajectories that end at the bounds did not diverge
       expect_lt(sum(vapply(fit$chains, function(c) c$diagnostics[["together_divergent"]], 0)), 40)
@@ -217,7 +217,7 @@ test_that("means and variances of sites that bounds cut off: draws from the prio
 test_that("bounds of the covariates' prior leave the coefficients free", {
   skip_on_cran()
   set.seed(8)
-  draws <- 1e5
+  draws <- 6e4
   asked <- function(by) stat_crossprod(y ~ x, list(y = c(-by, by), x = c(-by, by)), rescale = FALSE)
   z <- list(c(y = 0.9, x = 0.4, "y^2" = 1.4, "y:x" = 0.2, "x^2" = 0.3), c(y = 1.1, x = -0.2, "y^2" = 1.9, "y:x" = -0.4, "x^2" = 0.5))
   sites <- list(north = as_release(z[[1]], asked(2), mech_laplace(scale = 1.5), n = 1), south = as_release(z[[2]], asked(3), mech_laplace(scale = 2), n = 2))
@@ -243,7 +243,7 @@ test_that("bounds of the covariates' prior leave the coefficients free", {
   }
   drawn <- list(site(1, 1, 2), site(2, 2, 3))
   log_weight <- log_noise("absolute", 1.5, z[[1]], drawn[[1]]$totals) + log_noise("absolute", 2, z[[2]], drawn[[2]]$totals)
-  fit <- imputed(sites, model, pool = partial_pooling(~ x, sd = prior_half_normal(0.7)), iter = 2400)
+  fit <- imputed(sites, model, pool = partial_pooling(~ x, sd = prior_half_normal(0.7)), iter = 1200)
   expect_weighted_mean(parameter_draws(fit, "(Intercept)"), intercept, log_weight)
   expect_weighted_mean(parameter_draws(fit, "sd[x]"), sd, log_weight)
   for (j in 1:2) {

@@ -20,7 +20,7 @@ waiting_sites <- function() {
 test_that("numbers of few records and shared, partly pooled and walking rates: draws from the prior, weighted by the noise", {
   skip_on_cran()
   set.seed(1)
-  draws <- 2e5
+  draws <- 1e5
   sites <- waiting_sites()
   sizes <- list(north = prior_n("poisson", mean = 2), south = prior_n("uniform", lower = 1, upper = 4))
   n <- cbind(rpois(draws, 2), 2, sample(1:4, draws, TRUE))
@@ -33,7 +33,7 @@ test_that("numbers of few records and shared, partly pooled and walking rates: d
     own <- rate * exp(shift)
     s <- vapply(1:3, function(j) waiting_total(own[, j], n[, j], c(3, 2, 4)[j]), numeric(draws))
     log_weight <- log_noise("absolute", c(0.7, 0.6), c(3.2, 1.5), s[, 1:2]) + log_noise("squared", 0.8, 2.9, s[, 3, drop = FALSE])
-    fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = pool, prior_n = sizes, iter = 1800, seed = 2)
+    fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = pool, prior_n = sizes, iter = 900, seed = 2)
     expect_true(fit$exact)
     expect_weighted_mean(parameter_draws(fit, "n[north]"), n[, 1], log_weight)
     expect_weighted_mean(parameter_draws(fit, "n[north]")^2, n[, 1]^2, log_weight)
@@ -53,10 +53,10 @@ test_that("a number and the rate that it shares with another site: draws from th
   set.seed(6)
   wide <- waiting(60) # nothing is clamped
   sites <- list(north = as_release(c(t = 14), wide, mech_laplace(scale = 1), n = NULL), south = as_release(c(t = 33), wide, mech_laplace(scale = 1), n = 40))
-  fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = "complete", prior_n = prior_n("negative_binomial", mean = 20, size = 2), iter = 8700, seed = 3)
-  rate <- rgamma(1e6, 3, 2)
-  n <- rnbinom(1e6, 2, mu = 20)
-  total <- cbind(rgamma(1e6, n, rate), rgamma(1e6, 40, rate))
+  fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = "complete", prior_n = prior_n("negative_binomial", mean = 20, size = 2), iter = 4400, seed = 3)
+  rate <- rgamma(4e5, 3, 2)
+  n <- rnbinom(4e5, 2, mu = 20)
+  total <- cbind(rgamma(4e5, n, rate), rgamma(4e5, 40, rate))
   log_weight <- log_noise("absolute", c(1, 1), c(14, 33), total)
   for (power in 1:2) {
     expect_weighted_mean(parameter_draws(fit, "n[north]")^power, n^power, log_weight)
@@ -71,10 +71,10 @@ test_that("noise that drowns all leaves each number its prior, none at all inclu
   asked <- stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-2, 2)))
   sites <- lapply(c(a = 1, b = 2), function(k) as_release(rnorm(5, 0, 1e6), asked, mech_laplace(scale = 1e6), n = NULL))
   sizes <- list(a = prior_n("uniform", lower = 0, upper = 3), b = prior_n("negative_binomial", mean = 15, size = 2))
-  prior <- cbind("n[a]" = sample(0:3, 1e5, TRUE), "n[b]" = rnbinom(1e5, 2, mu = 15))
+  prior <- cbind("n[a]" = sample(0:3, 4e4, TRUE), "n[b]" = rnbinom(4e4, 2, mu = 15))
   model <- model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(0, 2, 2, 6))
   for (pool in list("complete", "partial")) {
-    fit <- suppressWarnings(sample_posterior(sites, model, pool = pool, prior_n = sizes, iter = 2200, seed = 4))
+    fit <- suppressWarnings(sample_posterior(sites, model, pool = pool, prior_n = sizes, iter = 1100, seed = 4))
     draws <- sapply(colnames(prior), function(name) c(parameter_draws(fit, name)))
     for (name in colnames(prior)) {
       at <- parameter_draws(fit, name)
@@ -131,7 +131,7 @@ test_that("priors of numbers of records are for sites that do not tell them", {
 test_that("totals of normal sites of unknown numbers of records, pooled by method collapse: draws from the prior, weighted by the noise", {
   skip_on_cran()
   set.seed(9)
-  draws <- 4e5
+  draws <- 3e5
   asked <- stat_sums(~ x + I(x^2), list(x = c(-1000, 1000)), rescale = FALSE)
   z <- list(a = c(x = 7, "x^2" = 11), b = c(x = 5, "x^2" = 12), c = c(x = -2, "x^2" = 9))
   sites <- Map(function(z, n, noise) as_release(z, asked, noise, n = n), z, list(NULL, 6, NULL),
@@ -155,7 +155,7 @@ test_that("totals of normal sites of unknown numbers of records, pooled by metho
     log_weight <- ifelse(possible, 0, -Inf) + log_noise("squared", 3, z$a, own[[1]]$totals) + log_noise("absolute", 3, z$b, own[[2]]$totals) +
       log_noise("absolute", 3, z$c, own[[3]]$totals)
     pooling <- if (pool == "partial") partial_pooling(sd = prior_half_normal(0.4)) else pool
-    fit <- sample_posterior(sites, model, pool = pooling, method = "collapse", prior_n = sizes, iter = 2400, seed = 2)
+    fit <- sample_posterior(sites, model, pool = pooling, method = "collapse", prior_n = sizes, iter = 1200, seed = 2)
     expect_identical(fit$problem$family, "totals")
     expect_weighted_mean(parameter_draws(fit, "n[a]"), n[, 1], log_weight)
     expect_weighted_mean(parameter_draws(fit, "n[a]")^2, n[, 1]^2, log_weight)
@@ -166,7 +166,7 @@ test_that("totals of normal sites of unknown numbers of records, pooled by metho
     expect_weighted_mean(parameter_draws(fit, "mean[a]"), own[[1]]$mean, log_weight)
     expect_weighted_mean(parameter_draws(fit, "sd[log(sd)]"), spread[, 2], log_weight)
     several <- sample_posterior(sites, model_mvnormal(prior = prior_niw(0.3, 1, 10, 8)), pool = pooling,
-                                method = "collapse", prior_n = sizes, iter = 2400, seed = 2)
+                                method = "collapse", prior_n = sizes, iter = 1200, seed = 2)
     expect_weighted_mean(parameter_draws(several, "n[a]"), n[, 1], log_weight)
     expect_weighted_mean(parameter_draws(several, "n[c]"), n[, 3], log_weight)
     expect_weighted_mean(parameter_draws(several, "mean[x,a]"), own[[1]]$mean, log_weight)
@@ -203,9 +203,9 @@ test_that("few records: totals and imputed records agree where all have more tha
   sites <- list(a = of(6, 3, 9, 8, 14), b = of(2, 4, 7, 5, 9))
   model <- model_lm(y ~ x, prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(0, 2, 5, 6))
   fit <- function(method, least, iter) sample_posterior(sites, model, pool = "complete", method = method, prior_n = prior_n("uniform", lower = least, upper = 9), iter = iter, seed = 1)
-  totals <- fit("collapse", 3, 3500)
+  totals <- fit("collapse", 3, 2000)
   expect_null(internal("few_records_trouble")(totals))
-  records <- fit("augment", 3, 3500)
+  records <- fit("augment", 3, 2000)
   for (name in c("n[a]", "n[b]", "x", "sigma")) expect_agreement(parameter_draws(totals, name), parameter_draws(records, name), label = name)
   for (k in 3:5) {
     below <- function(fit) (parameter_draws(fit, "n[b]") <= k) + 0
@@ -214,7 +214,7 @@ test_that("few records: totals and imputed records agree where all have more tha
   expect_warning(few <- told(fit("collapse", 0, 1000)), "n\\[a\\], n\\[b\\], but are excluded", class = "noiseaware_warning_few_records")
   expect_output(print(few), "upper = 9., at least 3 assumed")
   expect_no_match(paste(capture.output(print(totals)), collapse = " "), "at least . assumed")
-  expect_warning(alone <- told(sample_posterior(sites$b, model, method = "collapse", prior_n = prior_n("poisson", mean = 5), chains = 2, iter = 1800, seed = 1)),
+  expect_warning(alone <- told(sample_posterior(sites$b, model, method = "collapse", prior_n = prior_n("poisson", mean = 5), chains = 2, iter = 900, seed = 1)),
                  "plausible for n, ", class = "noiseaware_warning_few_records")
   expect_output(print(alone), "prior poisson.*, at least 3 assumed")
 })

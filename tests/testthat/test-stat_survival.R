@@ -51,7 +51,7 @@ test_that("with hardly any noise the curve is that of the life table", {
   exits <- lung_exits()
   statistic <- stat_survival(~ sex, ends, sexes, "at_risk")
   exact <- as_release(internal("statistic_total")(statistic, exits), statistic, mech_discrete_gaussian(sd = 0.1), n = nrow(exits))
-  fit <- sample_posterior(exact, flat_table(), chains = 2, iter = 2200, seed = 1)
+  fit <- sample_posterior(exact, flat_table(), chains = 2, iter = 1100, seed = 1)
   for (g in 1:2) {
     # the exits' probabilities given the counts, drawn from their Dirichlet distribution
     counts <- table(exits$exit[exits$sex == g])
@@ -95,12 +95,12 @@ test_that("both forms of a release say the same where noise is nearly none, and 
     statistic <- stat_survival(~ 1, ends, publish = publish)
     value <- internal("statistic_total")(statistic, exits)
     release <- as_release(value, statistic, mech_discrete_gaussian(sd = 0.2), n = nrow(exits))
-    survival_data(sample_posterior(release, flat_table(), chains = 2, iter = 2200, seed = 2))
+    survival_data(sample_posterior(release, flat_table(), chains = 2, iter = 1100, seed = 2))
   })
   expect_equal(curves[[1]]$mean, curves[[2]]$mean, tolerance = 0.02)
   statistic <- stat_survival(~ 1, ends)
   release <- as_release(internal("statistic_total")(statistic, exits), statistic, mech_discrete_laplace(epsilon = 1), n = NULL)
-  fit <- sample_posterior(release, flat_table(), prior_n = prior_n("poisson", mean = 230), chains = 2, iter = 2000, seed = 3)
+  fit <- sample_posterior(release, flat_table(), prior_n = prior_n("poisson", mean = 230), chains = 2, iter = 1000, seed = 3)
   expect_equal(survival_data(fit)$mean, curves[[1]]$mean, tolerance = 0.05)
 })
 
