@@ -101,7 +101,7 @@ test_that("moments are those of records: rescaled, in any order, unknown paramet
   theta <- internal("bound_theta")(problem$bound, c("(Intercept)" = 2, x1 = 0.6, x2 = -1.4, sigma = 2.2, "mean[x1]" = 3, "mean[x2]" = -1,
                                                     "cov[x1,x1]" = 3, "cov[x2,x1]" = -1, "cov[x2,x2]" = 2))
   moments <- .Call(internal("ffi_clt_moments"), problem$spec, matrix(theta))[[1]]
-  n <- 4e5
+  n <- 1e5
   x <- .Call(internal("ffi_model_records"), problem$bound$spec, theta, as.integer(n), internal("new_stream")(c(3, 4)))$records
   t <- .Call(internal("ffi_stat_eval"), internal("statistic_spec")(st), x[, match(st$columns$name, problem$bound$columns$name)])
   centred <- sweep(t, 2, moments$mean)
@@ -175,7 +175,7 @@ test_that("moments with factors are those of records, and of innovations", {
     case <- factor_case(rescale)
     mean <- case$distribution$mean
     sd <- sqrt(diag(case$distribution$cov))
-    n <- 4e5
+    n <- 1e5
     t <- sweep(factor_records(case, n)$t, 2, mean)
     expect_lt(max(abs(colMeans(t)) / sd * sqrt(n)), 5)
     product <- crossprod(t) / n
@@ -259,16 +259,16 @@ test_that("with the normal distribution alone the posterior is that of quadratur
   set.seed(63)
   rel <- simulate_release(model, st, mech_gaussian(mu = 0.2), n = 60, parameters = c("(Intercept)" = 1, x1 = 0.7))
   problem <- clt_spec(model, st, rel)
-  grid <- expand.grid(a = seq(-9, 9, length.out = 121), b = seq(-9, 9, length.out = 121))
+  grid <- expand.grid(a = seq(-9, 9, length.out = 91), b = seq(-9, 9, length.out = 91))
   theta <- apply(grid, 1, function(g) internal("bound_theta")(problem$bound, c("(Intercept)" = g[[1]], x1 = g[[2]])))
   distributions <- .Call(internal("ffi_clt_moments"), problem$spec, theta)
   log_density <- vapply(distributions, function(distribution) {
     root <- chol(60 * distribution$cov + diag(rel$scale^2))
     -sum(log(diag(root))) - sum(backsolve(root, rel$value - 60 * distribution$mean, transpose = TRUE)^2) / 2
   }, 0) - rowSums(grid^2) / 18
-  density <- matrix(exp(log_density - max(log_density)), 121)
+  density <- matrix(exp(log_density - max(log_density)), 91)
   for (sampler in c("noncentred", "marginal")) {
-    fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 7200, seed = 2,
+    fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 3600, seed = 2,
                             control = list(conjugate = FALSE, passes = 3, sampler = sampler))
     expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(unique(grid$a), rowSums(density)), sum(grid$a * density) / sum(density))
     expect_distribution(parameter_draws(fit, "x1"), grid_quantile(unique(grid$b), colSums(density)), sum(grid$b * density) / sum(density))
@@ -289,7 +289,7 @@ test_that("under Laplace noise the samplers have the same posterior, few records
   for (case in list(list(n = 100, scale = 2, conjugate = FALSE), list(n = 5000, scale = 1, conjugate = TRUE))) {
     rel <- simulate_release(fixed_model(known_lm(2)), st, mech_laplace(scale = case$scale), n = case$n)
     fits <- lapply(c("noncentred", "marginal"), function(sampler) {
-      sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 7400, warmup = 2000, seed = 9,
+      sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 3800, warmup = 1400, seed = 9,
                        control = list(conjugate = case$conjugate, sampler = sampler, passes = if (sampler == "marginal") 5))
     })
     for (v in posterior::variables(fits[[1]]$draws)) {
@@ -327,7 +327,7 @@ test_that("with factors too", {
   set.seed(3)
   rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 1), n = 2000, parameters = truth)
   exact <- sample_posterior(rel, model_lm(factors = "independent"), method = "augment", chains = 2, iter = 3600, seed = 3)
-  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 7200, seed = 4), exact)
+  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 5400, seed = 4), exact)
 })
 
 test_that("both samplers, and all sources of right moments, agree", {

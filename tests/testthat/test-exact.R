@@ -122,13 +122,13 @@ test_that("draws have their distributions", {
   }
   for (case in list(c(5, 2), c(1, 3), c(40, 1))) {
     k <- -600:600
-    expect_gt(p_value(exact_noise("laplace", 4e5, case[1], case[2]), ddiscrete_laplace(k, scale = case[1] / case[2])), 1e-6)
-    expect_gt(p_value(exact_noise("gaussian", 4e5, case[1], case[2]), ddiscrete_gaussian(k, sd = case[1] / case[2])), 1e-6)
+    expect_gt(p_value(exact_noise("laplace", 1.5e5, case[1], case[2]), ddiscrete_laplace(k, scale = case[1] / case[2])), 1e-6)
+    expect_gt(p_value(exact_noise("gaussian", 1.5e5, case[1], case[2]), ddiscrete_gaussian(k, sd = case[1] / case[2])), 1e-6)
   }
   # fine grids: the continuous distribution, without ties
-  gaussian <- exact_noise("gaussian", 2e5, 2^24 - 3, 1) + stats::runif(2e5, -0.5, 0.5)
+  gaussian <- exact_noise("gaussian", 1e5, 2^24 - 3, 1) + stats::runif(1e5, -0.5, 0.5)
   expect_gt(stats::ks.test(gaussian / (2^24 - 3), stats::pnorm)$p.value, 1e-6)
-  laplace <- exact_noise("laplace", 2e5, 2^44 + 1, 1) / (2^44 + 1)
+  laplace <- exact_noise("laplace", 1e5, 2^44 + 1, 1) / (2^44 + 1)
   expect_gt(stats::ks.test(abs(laplace), stats::pexp)$p.value, 1e-6)
   expect_gt(stats::binom.test(sum(laplace > 0), length(laplace))$p.value, 1e-6)
 })
@@ -201,7 +201,7 @@ test_that("frequencies on neighbours differ by no more than exp(epsilon)", {
   skip_on_cran() # takes long; `make test` runs it
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
   epsilon <- 1
-  draws <- 1500
+  draws <- 1000
   values <- function(levels) {
     frame <- data.frame(g = levels)
     vapply(seq_len(draws), function(i) release(frame, counts, mech_discrete_laplace(epsilon = epsilon))$value, numeric(2))
@@ -317,7 +317,7 @@ test_that("noise that cannot be drawn exactly is too large or too small, as it i
 test_that("a quantile's candidates at both ends of its rank are as likely as those within", {
   skip_on_cran() # takes long; `make test` runs it
   # 5 of the values 0, ..., 9 are below 4.5: both 4 and 5 are at the rank
-  drawn <- replicate(60, released_quantile(0:9, 0.5, c(0, 9), epsilon = 200, steps = 9)$value)
+  drawn <- replicate(25, released_quantile(0:9, 0.5, c(0, 9), epsilon = 200, steps = 9)$value)
   expect_setequal(drawn, 4:5)
   # values go to the nearest point of the grid
   expect_identical(released_quantile(rep(0.6, 100), 0.5, c(0, 1), epsilon = 50, steps = 1)$value, c(`50%` = 1))

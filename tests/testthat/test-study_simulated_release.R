@@ -33,7 +33,7 @@ test_that("replicates are what simulate_release() makes", {
   sim <- simulator(release, model)
   values <- internal("point_values")(sim, sim$middle)[, 1L]
   z <- internal("simulate_values")(sim, sim$middle)
-  again <- t(vapply(1:350, function(i) simulate_release(model, statistic, mech_laplace(epsilon = 5), n = 40, parameters = values)$value, release$value))
+  again <- t(vapply(1:200, function(i) simulate_release(model, statistic, mech_laplace(epsilon = 5), n = 40, parameters = values)$value, release$value))
   p <- vapply(seq_len(ncol(z)), function(j) suppressWarnings(stats::ks.test(z[, j], again[, j]))$p.value, 0)
   expect_gt(min(p) * ncol(z), 1e-3)
 })
@@ -75,7 +75,7 @@ test_that("coefficients of a perturbed objective are simulated by minimising it"
     expect_equal(diag(stats::cov(z)), diag(moments$cov), tolerance = 0.3)
     expect_lt(abs(stats::cov(z)[2L] / sqrt(prod(diag(stats::cov(z)))) - moments$cov[2L] / sqrt(prod(diag(moments$cov)))), 0.15)
   }
-  p <- function(slope) p_value(release, model, c(x = slope), replicates = 99, seed = 1)$p
+  p <- function(slope) p_value(release, model, c(x = slope), replicates = 59, seed = 1)$p
   expect_gt(p(1), 0.05)
   expect_lt(p(-3), 0.05)
   # with totals as well, of the same records: the total of y is nearly minus the gradient's intercept
