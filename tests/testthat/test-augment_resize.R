@@ -34,7 +34,7 @@ test_that("where noise drowns everything n has its prior, whatever was published
     one <- cases[[case]]
     told <- stats::setNames(c(3, -2, 1, 40, 20, 5, 7, 9, 30, 4, 1)[seq_along(one$at)], one$at)
     release <- as_release(told, one$statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
-    fit <- suppressWarnings(sample_posterior(release, one$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 30, size = 6), chains = 2, iter = 1500,
+    fit <- suppressWarnings(sample_posterior(release, one$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 30, size = 6), chains = 2, iter = 800,
                                              warmup = 500, thin = 2, seed = 1))
     expect_gt(min(acceptance(fit)$tilted), 0.1, label = case)
     n <- posterior::extract_variable_matrix(fit$draws, "n")
@@ -144,7 +144,7 @@ test_that("bounds that bind, moderate noise: all draws of the prior, weighted", 
   for (case in names(cases)) {
     one <- cases[[case]]
     told <- as_release(stats::setNames(one$z, one$statistic$components), one$statistic, one$mechanism, n = NULL, neighbours = "add_remove")
-    fit <- with_seed(1, suppressWarnings(sample_posterior(told, one$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 25, size = 4), chains = 2, iter = 2100,
+    fit <- with_seed(1, suppressWarnings(sample_posterior(told, one$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 25, size = 4), chains = 2, iter = 1000,
                                                           warmup = 500, seed = 1)))
     prior <- with_seed(2, weighted_resize(one$statistic, one$model, one$z, one$kernel, one$scale, c(25, 4)))
     expect_weighted_draws(fit, prior, case)
@@ -157,7 +157,7 @@ test_that("scatters that are drawn anew: all draws of the prior, weighted, under
   model <- model_lm(prior = prior_nig(0, 1, 3, 3), covariates = prior_niw())
   z <- c(3, 2, 40, 15, 30)
   told <- as_release(stats::setNames(z, statistic$components), statistic, mech_gaussian(sd = 15), n = NULL, neighbours = "add_remove")
-  fit <- suppressWarnings(sample_posterior(told, model, method = "augment", prior_n = prior_n("negative_binomial", mean = 25, size = 4), chains = 2, iter = 5000, warmup = 500, seed = 1))
+  fit <- suppressWarnings(sample_posterior(told, model, method = "augment", prior_n = prior_n("negative_binomial", mean = 25, size = 4), chains = 2, iter = 2500, warmup = 500, seed = 1))
   prior <- with_seed(2, weighted_resize(statistic, model, z, "squared", 15, c(25, 4), 80000))
   expect_weighted_draws(fit, prior, "wide noise")
 })
@@ -172,14 +172,14 @@ test_that("bounds that bind: records with the totals that were solved for", {
   for (case in names(cases)) {
     one <- cases[[case]]
     told <- as_release(stats::setNames(one$z, one$statistic$components), one$statistic, mech_laplace(scale = one$scale), n = NULL, neighbours = "add_remove")
-    fit <- suppressWarnings(sample_posterior(told, one$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 7, size = 4), chains = 2, iter = 1000,
+    fit <- suppressWarnings(sample_posterior(told, one$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 7, size = 4), chains = 2, iter = 520,
                                              warmup = 500, seed = 1))
     for (k in seq_along(fit$chains)) {
       if (case == "normal") expect_lt(fit$chains[[k]]$state$size[14], 0.5 * fit$chains[[k]]$state$size[15]) # so it is chosen
       fit$chains[[k]]$state$size[14:15] <- c(0, 1) # and here in any case
     }
-    fit <- suppressWarnings(extend(fit, 1800))
-    prior <- with_seed(2, weighted_resize(one$statistic, one$model, one$z, "absolute", one$scale, c(7, 4), 2e5))
+    fit <- suppressWarnings(extend(fit, 1500))
+    prior <- with_seed(2, weighted_resize(one$statistic, one$model, one$z, "absolute", one$scale, c(7, 4), 1.5e5))
     expect_weighted_draws(fit, prior, case)
   }
 })
@@ -189,7 +189,7 @@ test_that("where noise drowns everything n has its prior by steps that solve for
   statistic <- stat_crossprod(y ~ x, list(y = c(-1, 1), x = c(-0.8, 0.8)))
   release <- as_release(c(2, 1, 9, 3, 6), statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
   model <- model_lm(prior = prior_nig(0, 1, 3, 1), covariates = prior_niw())
-  fit <- suppressWarnings(sample_posterior(release, model, method = "augment", prior_n = prior_n("uniform", lower = 4, upper = 43), chains = 2, iter = 1000, warmup = 500, seed = 3))
+  fit <- suppressWarnings(sample_posterior(release, model, method = "augment", prior_n = prior_n("uniform", lower = 4, upper = 43), chains = 2, iter = 700, warmup = 500, seed = 3))
   for (k in 1:2) fit$chains[[k]]$state$size[14:15] <- c(0, 1)
   fit <- suppressWarnings(extend(fit, 7000))
   expect_gt(min(acceptance(fit)$tilted), 0.2)
@@ -209,8 +209,8 @@ test_that("noise of the size of the totals, n as unknown as they are: as by the 
     posterior::summarise_draws(posterior::bind_draws(posterior::as_draws_array(fit$draws), totals), "mean", "sd", "mcse_mean", "mcse_sd")
   }
   for (case in list(list(normal, model_normal(prior = prior_nig(0.4, 1, 4, 4))), list(counts, model_poisson(prior = prior_gamma(2, 1))))) {
-    records <- draw(case[[1]], case[[2]], "augment", 5000)
-    totals <- draw(case[[1]], case[[2]], "collapse", 15000)
+    records <- draw(case[[1]], case[[2]], "augment", 3000)
+    totals <- draw(case[[1]], case[[2]], "collapse", 8000)
     expect_lt(max(abs(records$mean - totals$mean) / sqrt(records$mcse_mean^2 + totals$mcse_mean^2)), 5)
     expect_lt(max(abs(records$sd - totals$sd) / sqrt(records$mcse_sd^2 + totals$mcse_sd^2)), 5)
   }
@@ -224,7 +224,7 @@ test_that("records that came and went are in no order of their levels: sweeps vi
   value <- with_seed(1, simulate_release(data, statistic, noise, neighbours = "add_remove"))$value
   release <- as_release(value, statistic, noise, n = NULL, neighbours = "add_remove")
   fit <- suppressMessages(suppressWarnings(sample_posterior(release, model_lm(), method = "augment", prior_n = prior_n("negative_binomial", mean = 120, size = 5), chains = 16,
-                                                            iter = 600, warmup = 300, seed = 1)))
+                                                            iter = 400, warmup = 200, seed = 1)))
   n <- utils::tail(posterior::extract_variable_matrix(fit$draws, "n"), 1)
   # changes of level from a record to the next: their mean and variance in a random order (Wald & Wolfowitz 1940)
   off <- vapply(seq_along(fit$chains), function(k) {

@@ -16,7 +16,7 @@ test_that("the hooks pass debug_model(), products of covariates and lone ones to
   models <- list(joint_lm(), joint_lm(y ~ x * g + z + h), joint_lm(covariates = list(prior_niw(), z = covariate_beta())),
                  joint_lm(covariates = list(mean = prior_niw(0.2, 2), cov = fixed(diag(c(1, 2))))), joint_lm(covariates = fixed(list(mean = c(0, 1), cov = diag(2)))))
   for (model in models) {
-    result <- debug_model(model, joint_statistic(), n = 200)
+    result <- with_trials(1000L, debug_model(model, joint_statistic(), n = 200))
     expect_false(any(result$ok %in% FALSE))
   }
 })
@@ -44,7 +44,7 @@ test_that("two factors have the posterior of all tables enumerated", {
   st <- stat_subset(stat_crossprod(y ~ g + h, list(y = c(-60, 60), g = c("a", "b"), h = c("u", "v")), rescale = FALSE), names(released))
   model <- joint_lm(prior = fixed(c(0, 1, 2)), sigma = fixed(1))
   for (method in c("collapse", "augment")) {
-    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = method, chains = 2, iter = 5000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = method, chains = 2, iter = 2500, warmup = 700, seed = 1)
     cells <- paste0("prob[", c("g=a:h=u", "g=b:h=u", "g=a:h=v", "g=b:h=v"), "]")
     for (c in 1:4) expect_same_mean(parameter_draws(fit, cells[c]), expected[c])
     expect_same_mean(parameter_draws(fit, "prob[g=b]"), expected[2] + expected[4])
@@ -87,8 +87,8 @@ test_that("the joint distribution with clamped records is right", {
   st <- joint_statistic(y ~ x + g + h)
   model <- joint_lm(prior = prior_normal(0, 0.5), sigma = fixed(0.7), covariates = prior_niw(0.2, 2, 1, 6))
   exact <- prior_draws(model, st)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 8500, NULL, warmup = 300L), exact)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 3600, 2), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 4200, NULL, warmup = 300L), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 1800, 2), exact)
 })
 
 test_that("a large concentration without effects is independence", {
@@ -98,7 +98,7 @@ test_that("a large concentration without effects is independence", {
   release <- simulate_release(model_lm(factors = "independent"), st, mech_laplace(epsilon = 3), n = 40)
   bound <- internal("bind_model")(joint_lm(), st)
   bound$spec$fields[c("effect_kappa", "cells_log_mean", "cells_log_sd")] <- list(1e10, log(1e8), 1e-3)
-  run <- list(chains = 2, iter = 2000, warmup = 700, thin = 1, seed = 1)
+  run <- list(chains = 2, iter = 1100, warmup = 500, thin = 1, seed = 1)
   shown <- c("x", "gb", "gc", "hv", "sigma", "mean[x]", "cov[x,x]", "prob[g=a]", "prob[g=b]", "prob[h=u]")
   for (method in c("augment", "collapse")) {
     draws <- lapply(list(bound, internal("bind_model")(model_lm(factors = "independent"), st)), function(b) {
@@ -117,7 +117,7 @@ test_that("a dependence that records have is found", {
   data <- data.frame(y = rnorm(300, 0.5 + x + (h == "v"), 0.3), x = x, g = g, h = h)
   st <- joint_statistic(y ~ x + g + h)
   release <- simulate_release(data, st, mech_laplace(epsilon = 20))
-  fit <- suppressWarnings(sample_posterior(release, joint_lm(), method = "augment", chains = 2, iter = 1500, seed = 1))
+  fit <- suppressWarnings(sample_posterior(release, joint_lm(), method = "augment", chains = 2, iter = 800, seed = 1))
   truth <- c(coef(lm(y ~ x + g + h, data)), "mean[x]" = mean(x), "prob[g=b:h=u]" = mean(g == "b" & h == "u"), "effect[x,g=c]" = unname(coef(lm(x ~ g + h))[3]))
   for (v in names(truth)) {
     draws <- parameter_draws(fit, v)
@@ -141,7 +141,7 @@ test_that("gradients are those of finite differences", {
 test_that("a run goes on as if it had not stopped", {
   skip_on_cran()
   set.seed(7)
-  release <- simulate_release(joint_lm(), joint_statistic(), mech_laplace(epsilon = 5), n = 60)
+  release <- simulate_release(joint_lm(), joint_statistic(), mech_laplace(epsilon = 5), n = 30)
   for (method in c("augment", "collapse")) {
     expect_extends(function(iter) suppressWarnings(sample_posterior(release, joint_lm(), method = method, chains = 2, iter = iter, warmup = 200, seed = 7)))
   }
@@ -218,8 +218,6 @@ test_that("a factor and two numbers, one with its square, clamped: chains meet w
   exper <- pmin(pmax(rnorm(n, 17 + 2 * woman, 12), 0), 55)
   data <- data.frame(wage = exp(0.6 + 0.09 * educ + 0.035 * exper - 0.0005 * exper^2 - 0.25 * woman + rnorm(n, 0, 0.43)), educ, exper, sex = c("m", "f")[woman + 1])
   st <- stat_crossprod(log(wage) ~ educ + exper + I(exper^2) + sex, list(wage = c(1, 45), educ = c(2, 18), exper = c(0, 55), sex = c("m", "f")))
-  for (seed in 1:2) {
-    fit <- suppressMessages(suppressWarnings(sample_posterior(simulate_release(data, st, mech_laplace(epsilon = 20)), model_lm(), iter = 1400, seed = seed)))
-    expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.05)
-  }
+  fit <- suppressMessages(suppressWarnings(sample_posterior(simulate_release(data, st, mech_laplace(epsilon = 20)), model_lm(), iter = 1400, seed = 1)))
+  expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.05)
 })

@@ -270,7 +270,7 @@ dependent <- function(n, correlation = 0.7) {
 test_that("several terms: every hook of the model keeps shapes, streams, sums and distributions", {
   skip_on_cran()
   for (formula in list(several, y ~ s(x, k = 6) + s(u, k = 7))) {
-    result <- debug_model(model_lm(formula), stat_crossprod(formula, ends[all.vars(formula)]), n = 300)
+    result <- with_trials(800L, debug_model(model_lm(formula), stat_crossprod(formula, ends[all.vars(formula)]), n = 300))
     expect_false(any(result$ok %in% FALSE), info = paste(result$hook[result$ok %in% FALSE], collapse = " "))
   }
 })

@@ -21,7 +21,7 @@ test_that("the posterior is exact, by quadrature", {
   mu <- seq(-7, 9, length.out = 400)
   log_sd <- seq(-2.5, 2.5, length.out = 200)
   joint <- outer(mu, log_sd, function(m, s) dnorm(z, n * m, sqrt(n * exp(2 * s) + tau^2)) * dnorm(m, 0, 2) * dnorm(s, 0, 0.5))
-  fit <- sample_posterior(rel, normal_walk(), chains = 2, iter = 3200, warmup = 500, seed = 3)
+  fit <- sample_posterior(rel, normal_walk(), chains = 2, iter = 1700, warmup = 500, seed = 3)
   expect_distribution(parameter_draws(fit, "mu"), grid_quantile(mu, rowSums(joint)), sum(mu * rowSums(joint)) / sum(joint))
   expect_distribution(parameter_draws(fit, "log_sd"), grid_quantile(log_sd, colSums(joint)), sum(log_sd * colSums(joint)) / sum(joint))
   # the prior is elsewhere: a walk without it would show
@@ -34,7 +34,7 @@ test_that("the posterior is exact, by quadrature", {
 test_that("the sampler leaves the joint distribution of parameters and release (Geweke 2004)", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(5)
-  draws <- geweke(normal_walk(), total_of_y, mech_laplace(scale = 3), n = 5, iterations = 3300, passes = 0)
+  draws <- geweke(normal_walk(), total_of_y, mech_laplace(scale = 3), n = 5, iterations = 1600, passes = 0)
   expect_prior(draws, data.frame(mu = rnorm(1e5, 0, 2), log_sd = rnorm(1e5, 0, 0.5)))
 })
 
@@ -44,7 +44,7 @@ test_that("the posterior given the records is that of the conjugate update", {
   known <- model_custom(function() c(mu = rnorm(1, 0, 2)), function(theta, n) cbind(y = rnorm(n, theta)), variables = "y",
                         log_prior = function(theta) dnorm(theta, 0, 2, log = TRUE),
                         log_density = function(theta, records) sum(dnorm(records, theta, log = TRUE)))
-  fit <- nonprivate_posterior(data, known, total_of_y, chains = 2, iter = 2600, warmup = 500, seed = 2)
+  fit <- nonprivate_posterior(data, known, total_of_y, chains = 2, iter = 1400, warmup = 500, seed = 2)
   precision <- 1 / 4 + 6
   expect_distribution(parameter_draws(fit, "mu"), function(p) qnorm(p, sum(data$y) / precision, 1 / sqrt(precision)), sum(data$y) / precision)
 })
@@ -69,23 +69,24 @@ test_that("debug_model() compares the density with the draw", {
   }
   failures <- function(result) result$hook[result$ok %in% FALSE]
   failed <- function(model, records) failures(debugged(model, records))
+  quick <- function(code) with_trials(500L, code)
   # with an update, too, which changes nothing here; below, all else is right without one
-  expect_identical(failed(normal_walk(r_theta = function(records, theta) theta), 20L), character())
-  # small faults: a standard deviation that is a tenth too wide, and records that count twice
+  expect_identical(quick(failed(normal_walk(r_theta = function(records, theta) theta), 20L)), character())
+  # small faults: a standard deviation that is a tenth too wide, of many records, and records that count twice
   wide <- function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], 1.1 * exp(theta[["log_sd"]]), log = TRUE))
-  expect_identical(failed(normal_walk(density = wide), 20L), "log_density")
+  expect_identical(quick(failed(normal_walk(density = wide), 100L)), "log_density")
   twice <- function(theta, records) 2 * sum(dnorm(records[, "y"], theta[["mu"]], exp(theta[["log_sd"]]), log = TRUE))
-  result <- debugged(normal_walk(density = twice), 20L)
+  result <- quick(debugged(normal_walk(density = twice), 20L))
   expect_identical(failures(result), "log_density")
   expect_output(print(result), "log_density +is the density of r_records +FAILED +p below 1e-6")
   # a prior density that differs from the draws' density, without a move
   prior <- normal_walk()
   prior$functions$log_prior <- function(theta) dnorm(theta[["mu"]], 0, 4, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE)
-  result <- debugged(prior, 2L)
+  result <- quick(debugged(prior, 2L))
   expect_identical(failures(result), "dprior")
   expect_output(print(result), "log_density +is the density of r_records +- +not tried: first fix log_prior")
   prior$functions$log_prior <- function(theta) dnorm(theta[["mu"]], 0, 1.5, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE)
-  expect_identical(failed(prior, 2L), "dprior")
+  expect_identical(quick(failed(prior, 2L)), "dprior")
 })
 
 test_that("what is missing or wrong is refused by name", {
@@ -135,14 +136,14 @@ test_that("Newton proposals leave the joint distribution of parameters and recor
   skip_on_cran()
   set.seed(11)
   for (bound in newton_bounds) {
-    replicates <- 850L
+    replicates <- 600L
     before <- newton_theta(bound, replicates, 1L)
     own <- bound$walks
     after <- vapply(seq_len(replicates), function(k) {
       newton_updates(bound, newton_records(bound, before[, k], 8L, 10L + k), before[, k], 3L, 5000L + k)$theta[own]
     }, numeric(length(bound$walks)))
     expect_gt(mean(after[1, ] != before[1, ]), 0.3)
-    prior <- newton_theta(bound, 20000L, 2L)[own, ]
+    prior <- newton_theta(bound, 10000L, 2L)[own, ]
     for (j in own) expect_gt(suppressWarnings(stats::ks.test(after[j, ], prior[j, ])$p.value), 1e-5)
   }
 })
@@ -202,10 +203,10 @@ test_that("debug_model() tries the slopes of Newton proposals", {
   levels <- c("low", "mid", "high")
   for (family in list(stats::poisson(), family_object("cumulative"))) {
     y <- if (family$family == "poisson") c(0, 6) else levels
-    result <- debug_model(model_glm(family = family), stat_crossprod(y ~ x, list(y = y, x = c(-2, 2))), n = 60)
+    result <- with_trials(100L, debug_model(model_glm(family = family), stat_crossprod(y ~ x, list(y = y, x = c(-2, 2))), n = 60))
     expect_identical(result$ok[result$hook %in% c("curve", "prior_curve")], c(TRUE, TRUE))
   }
-  without <- debug_model(model_normal(), stat_sums(~ y, c(-3, 3)), n = 60)
+  without <- with_trials(100L, debug_model(model_normal(), stat_sums(~ y, c(-3, 3)), n = 60))
   expect_identical(without$ok[without$hook %in% c("curve", "prior_curve")], c(NA, NA))
 })
 
