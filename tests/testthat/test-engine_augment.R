@@ -6,7 +6,7 @@ normal_location <- function(sd = 2, sigma = 1.5) {
   model_lm(prior = prior_normal(0.5, sd), sigma = fixed(sigma), covariates = fixed(list(mean = 0.3, cov = matrix(1.2))))
 }
 
-both_samplers <- function(release, model, iter = 10400, init = NULL) {
+both_samplers <- function(release, model, iter = 5200, init = NULL) {
   lapply(list(plain = list(passes = 0), interwoven = list()), function(control) {
     sample_posterior(release, model, chains = 2, iter = iter, warmup = 1000, seed = 11, control = control, init = init)
   })
@@ -17,8 +17,8 @@ both_samplers <- function(release, model, iter = 10400, init = NULL) {
 location_model <- model_lm(prior = prior_normal(0.5, 2), sigma = fixed(1.5))
 
 # p(beta | z) on a grid: p(beta) times the integral over each record
-location_quantile <- function(release, n, points = 241) {
-  beta <- seq(-9, 10, length.out = 801)
+location_quantile <- function(release, n, points = 161) {
+  beta <- seq(-9, 10, length.out = 401)
   y <- seq(-9, 10, length.out = points)
   records <- as.matrix(expand.grid(rep(list(y), n)))
   s <- Reduce(`+`, lapply(seq_len(n), function(i) r_components(release$statistic, records[, i, drop = FALSE])))
@@ -86,7 +86,7 @@ test_that("two records, all parameters unknown, against weighted prior draws", {
   rel <- as_release(c(y = 0.9, x = 0.6, `y^2` = 0.7, `y:x` = 0.5, `x^2` = 0.4), st, mech_laplace(scale = 0.3), 2)
   bound <- internal("bind_model")(model, st)
   set.seed(8)
-  draws <- 4e5
+  draws <- 1.5e5
   theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), as.integer(draws))$theta
   nat <- internal("reported")(bound, theta)
   s <- 0
@@ -124,7 +124,7 @@ test_that("without noise and with wide bounds it is the conjugate posterior", {
   design <- cbind(1, data$x)
   v <- solve(crossprod(design) / 1.5^2 + diag(2) / 4)
   mu <- drop(v %*% (crossprod(design, data$y) / 1.5^2 + 0.5 / 4))
-  for (fit in both_samplers(rel, normal_location(), iter = 50000)) {
+  for (fit in both_samplers(rel, normal_location(), iter = 25000)) {
     for (j in 1:2) {
       draws <- parameter_draws(fit, c("(Intercept)", "x")[j])
       # the noise that is left widens the posterior by a little
@@ -153,8 +153,8 @@ test_that("with endless noise it is the prior", {
   rel <- as_release(rep(0, 9), st, mech_laplace(scale = 1e9), 4)
   bound <- internal("bind_model")(model, st)
   set.seed(3)
-  prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 200000L)$theta)
-  for (fit in both_samplers(rel, model, iter = 9000)) {
+  prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 40000L)$theta)
+  for (fit in both_samplers(rel, model, iter = 4500)) {
     for (name in bound$parameters) {
       expect_distribution(parameter_draws(fit, name), function(p) quantile(prior[, name], p, names = FALSE), errors = 6)
     }
@@ -287,16 +287,16 @@ test_that("a plain R sampler replays the chain", {
   for (mechanism in list(mech_laplace(scale = 0.7), mech_gaussian(sd = 0.7))) {
     rel <- simulate_release(model, st, mechanism, n = 7)
     for (passes in c(0, 3)) {
-      fit <- sample_posterior(rel, model, chains = 1, iter = 25, warmup = 0, seed = 5, control = list(passes = passes))
-      expected <- replay(rel, model, fit$words, 25, passes)
-      got <- matrix(posterior::as_draws_matrix(fit), 25)
+      fit <- sample_posterior(rel, model, chains = 1, iter = 15, warmup = 0, seed = 5, control = list(passes = passes))
+      expected <- replay(rel, model, fit$words, 15, passes)
+      got <- matrix(posterior::as_draws_matrix(fit), 15)
       expect_equal(got, expected, tolerance = 1e-9)
-      expect_gt(length(unique(got[, 1])), 20)
+      expect_gt(length(unique(got[, 1])), 12)
     }
     # several blocks, the last one not full: its innovations are drawn ahead
     rel <- simulate_release(model, st, mechanism, n = 270)
-    fit <- sample_posterior(rel, model, chains = 1, iter = 4, warmup = 0, seed = 5, control = list(passes = 0))
-    expect_equal(matrix(posterior::as_draws_matrix(fit), 4), replay(rel, model, fit$words, 4, 0, block = 128), tolerance = 1e-9)
+    fit <- sample_posterior(rel, model, chains = 1, iter = 2, warmup = 0, seed = 5, control = list(passes = 0))
+    expect_equal(matrix(posterior::as_draws_matrix(fit), 2), replay(rel, model, fit$words, 2, 0, block = 128), tolerance = 1e-9)
   }
 })
 
@@ -308,9 +308,9 @@ test_that("it replays the chain with few totals and with many", {
     st <- stat_crossprod(stats::reformulate(names, "y"), bounds = stats::setNames(rep(list(c(-2, 3)), p + 1), c("y", names)))
     model <- model_lm(prior = prior_normal(0.5, 1), sigma = fixed(1.3), covariates = fixed(list(mean = rep(0.4, p), cov = diag(p))))
     rel <- simulate_release(model, st, mech_laplace(scale = 0.7), n = 210)
-    fit <- sample_posterior(rel, model, chains = 1, iter = 3, warmup = 0, seed = 5, control = list(passes = 0))
+    fit <- sample_posterior(rel, model, chains = 1, iter = 2, warmup = 0, seed = 5, control = list(passes = 0))
     block <- c(192, 76)[match(p, c(1, 4))] # what fits the cache
-    expect_equal(matrix(posterior::as_draws_matrix(fit), 3), replay(rel, model, fit$words, 3, 0, block), tolerance = 1e-9)
+    expect_equal(matrix(posterior::as_draws_matrix(fit), 2), replay(rel, model, fit$words, 2, 0, block), tolerance = 1e-9)
   }
 })
 
@@ -424,10 +424,10 @@ test_that("joint-distribution test, with and without non-centred moves", {
   model <- model_lm(prior = prior_nig(c(0.5, 0), 1, 4, 3), covariates = prior_niw(0.5, 2, 2, 6))
   bound <- internal("bind_model")(model, st)
   set.seed(31)
-  prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 100000L)$theta)
+  prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 20000L)$theta)
   for (mechanism in list(mech_laplace(scale = 1), mech_gaussian(sd = 1))) {
     for (passes in c(0, 2)) {
-      draws <- geweke(model, st, mechanism, 5, 2600, passes)
+      draws <- geweke(model, st, mechanism, 5, 1300, passes)
       expect_prior(draws, prior)
     }
   }
@@ -450,7 +450,7 @@ test_that("unknown n: totals of Poisson records, n and theta against sums over a
   for (case in cases) {
     rel <- as_release(list(total = case$z[1], size = case$z[2]), poisson_total, n = NULL, neighbours = "add_remove",
                       mechanism = list(total = mech_laplace(scale = case$noise[1]), size = mech_gaussian(sd = case$noise[2])))
-    fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(3, 1)), prior_n = case$prior, chains = 2, iter = 4000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(3, 1)), prior_n = case$prior, chains = 2, iter = 2000, warmup = 700, seed = 1)
     expect_identical(fit$method, "augment")
     expect_true(fit$exact)
     all <- expand.grid(n = case$n, total = 0:700)
@@ -500,8 +500,8 @@ test_that("unknown n: calibrated with n drawn, totals, counts and coefficients",
     list(model_logistic(), stat_objective(y ~ x, list(y = c(0, 1), x = c(0, 2))), mech_objective(epsilon = 3))
   )
   for (case in cases) {
-    cal <- calibrate(case[[1]], case[[2]], case[[3]], n = prior_n("negative_binomial", mean = 15, size = 4), replicates = 20, method = "augment", chains = 1, iter = 400,
-                     warmup = 250, seed = 3, neighbours = "add_remove")
+    cal <- calibrate(case[[1]], case[[2]], case[[3]], n = prior_n("negative_binomial", mean = 15, size = 4), replicates = 20, method = "augment", chains = 1, iter = 300,
+                     warmup = 150, seed = 3, neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)
     expect_gt(min(summary(cal)$p.value), 1e-4)

@@ -33,6 +33,11 @@ test_that("supported() says what runs", {
   # the naive Bayes model needs two variables: it has tests of its own
   statistics <- c("crossprod", "moments4", "sums", "counts", "histogram", "records", "custom", "objective", "quantiles")
   methods <- c("augment", "collapse", "clt", "naive")
+  # a third of the combinations: every three of the four meet
+  third <- function(model, statistic, mechanism, method) {
+    places <- mapply(match, list(model, statistic, mechanism, method), list(names(registry_models), statistics, names(registry_mechanisms), methods))
+    rowSums(matrix(places, ncol = 4L)) %% 3 == 0
+  }
   ran <- character()
   for (statistic in statistics) {
     candidates <- statistics_named(statistic)
@@ -42,7 +47,7 @@ test_that("supported() says what runs", {
       given <- lapply(candidates, internal("with_bins_as_levels"), registry_models[[model]])
       meets <- vapply(given, function(st) !is.null(refused(internal("bind_model")(registry_models[[model]], st))), TRUE)
       for (mechanism in names(registry_mechanisms)) for (method in methods) {
-        for (of in releases[meets]) if (mechanism %in% names(of) && runs(of[[mechanism]], model, method)) {
+        if (third(model, statistic, mechanism, method)) for (of in releases[meets]) if (mechanism %in% names(of) && runs(of[[mechanism]], model, method)) {
           ran <- c(ran, paste(model, statistic, mechanism, method))
           break
         }
@@ -50,6 +55,7 @@ test_that("supported() says what runs", {
     }
   }
   tried <- table$model %in% names(registry_models) & table$statistic %in% statistics & table$mechanism %in% names(registry_mechanisms) & table$method %in% methods
+  tried[tried] <- do.call(third, unname(as.list(table[tried, c("model", "statistic", "mechanism", "method")])))
   expect_setequal(ran, listed[tried])
 })
 
@@ -103,7 +109,7 @@ test_that("every model is calibrated under every method that serves it", {
   expect_setequal(vapply(cases, `[[`, "", "method"), c("augment", "collapse", "clt"))
   expect_length(unique(vapply(cases, `[[`, "", "mechanism")), 5L)
   for (case in cases) {
-    cal <- calibrate(case[[5]], case[[6]], case$noise, case$n, replicates = 15, method = case$method, chains = 1, iter = 300, seed = 7)
+    cal <- calibrate(case[[5]], case[[6]], case$noise, case$n, replicates = 10, method = case$method, chains = 1, iter = 200, seed = 7)
     expect_false(any(cal$runs$failed))
     table <- summary(cal)
     expect_true(all(table$p.value > 1e-5), info = paste(case$method, case$design, case$mechanism, min(table$p.value)))

@@ -117,7 +117,7 @@ test_that("a slope: records from both priors", {
   release <- as_release(value, st, mech_laplace(scale = 8), n = 8)
   model <- model_lm(prior = prior_nig(c(0.3, 0.5), c(1, 2), 4, 12), covariates = fixed(list(mean = 0.2, cov = matrix(3))))
   set.seed(1)
-  draws <- 2e5
+  draws <- 8e4
   sigma <- sqrt(12 / rgamma(draws, 4))
   intercept <- 0.3 + sigma * rnorm(draws)
   x <- 0.2 + sqrt(3) * matrix(rnorm(8 * draws), draws)
@@ -213,8 +213,8 @@ test_that("independence is tested where n is unknown, and a fit of a table has i
 test_that("a partial pool's rates vary about a mean under H1", {
   skip_on_cran()
   few <- stat_counts(~ y, list(y = c("no", "yes")))
-  sites <- Map(function(count, n) as_release(c("y=yes" = count), few, mech_laplace(scale = 2), n = n), c(a = 3, b = 12, c = 0, d = 9), c(1000, 4000, 500, 3000))
-  fits <- lapply(c("partial", "complete"), function(pool) sample_posterior(sites, model_bernoulli(), pool = pool, chains = 2, iter = 1000, seed = 1))
+  sites <- Map(function(count, n) as_release(c("y=yes" = count), few, mech_laplace(scale = 2), n = n), c(a = 3, b = 12, c = 0, d = 9), c(300, 1200, 150, 900))
+  fits <- lapply(c("partial", "complete"), function(pool) sample_posterior(sites, model_bernoulli(), pool = pool, chains = 2, iter = 500, seed = 1))
   test <- test_hypothesis(fits[[1L]], seed = 1)
   expect_equal(attr(test, "log"), attr(bayes_factor(fits[[1L]], fits[[2L]], seed = 1), "log"))
   expect_gt(attr(test, "log"), attr(test_hypothesis(sites), "log") + 5)

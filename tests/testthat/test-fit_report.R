@@ -4,7 +4,7 @@ st <- stat_crossprod(y ~ x + g, bounds = list(y = c(-6, 6), x = c(-2, 2), g = c(
 set.seed(1)
 records <- data.frame(x = rnorm(300, 0, 0.5), g = factor(sample(2, 300, TRUE), 1:2, c("a", "<b>_*[c]")))
 records$y <- 1 + records$x + (records$g == "a") + rnorm(300, 0, 0.5)
-fit <- sample_posterior(simulate_release(records, st, mech_laplace(epsilon = 20)), model_lm(), chains = 2, iter = 3000, seed = 1)
+fit <- sample_posterior(simulate_release(records, st, mech_laplace(epsilon = 20)), model_lm(), chains = 2, iter = 1500, warmup = 500, seed = 1)
 
 page_text <- function(path) {
   text <- paste(readLines(path, encoding = "UTF-8"), collapse = "\n")
@@ -41,7 +41,7 @@ test_that("the paragraph for a paper has what was done", {
   expect_match(words, "The model was: linear regression y ~ x + g. Bounds were declared: ", fixed = TRUE)
   expect_match(words, "Its posterior given the release of 300 records (Laplace noise, epsilon = 20) was computed with",
                fixed = TRUE)
-  expect_match(words, paste0("The method was \"", fit$method, "\", which is exact under the model, up to Monte Carlo error. There were 2 chains of 1,500 draws"), fixed = TRUE)
+  expect_match(words, paste0("The method was \"", fit$method, "\", which is exact under the model, up to Monte Carlo error. There were 2 chains of 1,000 draws"), fixed = TRUE)
   expect_match(words, "The seed was 1.", fixed = TRUE)
   expect_match(words, "Priors were (Intercept) normal(", fixed = TRUE)
   results <- internal("results_words")(fit)
@@ -210,6 +210,6 @@ test_that("a page of groups has their shrinkage and ranks, one of a table its ma
   # separate fits have diagnostics each
   set.seed(2)
   again <- simulate_release(records[1:200, ], st, mech_laplace(epsilon = 20))
-  pieces <- sample_posterior(list(a = fit$release, b = again), model_lm(), pool = "none", chains = 2, iter = 1000, seed = 1)
+  pieces <- sample_posterior(list(a = fit$release, b = again), model_lm(), pool = "none", chains = 2, iter = 500, seed = 1)
   expect_match(internal("diagnosis")(pieces), "^[ab]: ")
 })

@@ -39,7 +39,7 @@ test_that("the sum and the sum of squares of normal records: four modes, by quad
     list(model_normal(prior = prior_nig(0, 0.1, 2, 4)), -(2 + n / 2) * log(4 + scatter / 2 + 0.1 * n / (n + 0.1) * (moments$x / n)^2 / 2)),
     list(model_lm(x ~ 1, prior = prior_normal(0, 3), sigma = prior_lognormal(0, 0.5)), log(rowSums(given_sigma))))
   for (case in cases) {
-    fit <- sample_posterior(rel, case[[1]], method = "augment", chains = 2, iter = 3000, seed = 1)
+    fit <- sample_posterior(rel, case[[1]], method = "augment", chains = 2, iter = 1500, seed = 1)
     log_density <- (n - 3) / 2 * log(scatter) + case[[2]]
     weight <- exp(log_density - max(log_density)) * hole(z[[1]] / moments$x) / moments$x * hole(z[[2]] / moments$square) / moments$square
     totals <- posterior::as_draws_array(denoise(fit))
@@ -53,8 +53,8 @@ test_that("cross-products of a regression converge", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, list(y = c(-40, 60), x = c(-40, 60)), rescale = FALSE)
   z <- c(y = 994, x = 904, `y^2` = 5310, `y:x` = 4650, `x^2` = 6390)[st$components]
-  fit <- suppressMessages(sample_posterior(as_release(z, st, times(z), n = 200), model_lm(), seed = 1))
-  expect_gt(min(internal("mixing_diagnostics")(fit)$ess), 400) # 20 without crossings
+  fit <- suppressMessages(sample_posterior(as_release(z, st, times(z), n = 200), model_lm(), iter = 1000, seed = 1))
+  expect_gt(min(internal("mixing_diagnostics")(fit)$ess), 200) # 10 without crossings
 })
 
 test_that("crossings leave the joint distribution", {
@@ -88,7 +88,7 @@ test_that("counts and their margins, each with a factor of its own: the tables o
   st <- stat_counts(~ a + a:b, levels = list(a = c("x", "y"), b = c("u", "v")))
   z <- stats::setNames(c(24, 23, 10, 14, 12, 12), st$components)
   noise <- mech_tabulated(apart, lower = 0.55, upper = 1.45, product = unname(z))
-  cells <- as.matrix(expand.grid(rep(list(0:27), 4)))
+  cells <- as.matrix(expand.grid(6:19, 9:26, 8:22, 8:22)) # others are too far from what was published
   totals <- cbind(cells[, 1] + cells[, 2], cells[, 3] + cells[, 4], cells)
   density <- Reduce(`*`, lapply(1:6, function(j) ifelse(totals[, j] > 0, apart(z[[j]] / totals[, j]) / totals[, j], 0)))
   possible <- density > 0
@@ -100,7 +100,7 @@ test_that("counts and their margins, each with a factor of its own: the tables o
   for (known in list(NULL, 51)) {
     rel <- as_release(z, st, noise, n = known, neighbours = if (is.null(known)) "add_remove" else "replace")
     given <- if (is.null(known)) list(prior_n = prior_n("uniform", 0, 200))
-    fit <- do.call(sample_posterior, c(list(rel, model_table(~ a:b, prior = prior_dirichlet(1)), chains = 4, iter = 1400, seed = 1), given))
+    fit <- do.call(sample_posterior, c(list(rel, model_table(~ a:b, prior = prior_dirichlet(1)), chains = 2, iter = 1000, seed = 1), given))
     inside <- if (is.null(known)) TRUE else n == 51
     exact <- function(x) weighted.mean(x[inside], weight[inside])
     counts <- posterior::as_draws_array(denoise(fit))
@@ -109,11 +109,11 @@ test_that("counts and their margins, each with a factor of its own: the tables o
       expect_same_mean(1 * (counts[, , st$components[j]] < z[[j]]), exact(totals[, j] < z[[j]]))
     }
     expect_same_mean(1 * (counts[, , "a=x"] > z[[1]] & counts[, , "a=x:b=u"] < z[[3]]), exact(totals[, 1] > z[[1]] & totals[, 3] < z[[3]]))
-    expect_gt(min(internal("mixing_diagnostics")(fit)$ess), 400)
+    expect_gt(min(internal("mixing_diagnostics")(fit)$ess), 140)
   }
   # probabilities that are not integrated out: given them there may be no table outside the holes
-  fit <- sample_posterior(as_release(z, st, noise, n = 51), model_table(~ a:b, prior = prior_normal(0, 2)), chains = 4, iter = 1400, seed = 1)
-  beta <- as.matrix(expand.grid(rep(list(seq(-4, 4, by = 0.2)), 3))) # beyond them is nothing
+  fit <- sample_posterior(as_release(z, st, noise, n = 51), model_table(~ a:b, prior = prior_normal(0, 2)), chains = 2, iter = 1000, seed = 1)
+  beta <- as.matrix(expand.grid(rep(list(seq(-4, 4, by = 0.4)), 3))) # beyond them is nothing
   eta <- cbind(0, beta[, 2], beta[, 1], rowSums(beta))
   log_p <- eta - log(rowSums(exp(eta)))
   inside <- which(n == 51)
@@ -134,7 +134,7 @@ test_that("chains find tables outside fourteen holes at once", {
   for (seed in 1:2) {
     factors <- withr::with_seed(seed, 1 + sample(c(-1, 1), 14, TRUE) * runif(14, 0.07, 0.15))
     rel <- as_release(stats::setNames(counts * factors, st$components), st, times(counts * factors), n = NULL, neighbours = "add_remove")
-    fit <- suppressWarnings(sample_posterior(rel, model_table(~ a:b), chains = 2, iter = 1000, seed = seed))
+    fit <- suppressWarnings(sample_posterior(rel, model_table(~ a:b), chains = 2, iter = 700, seed = seed))
     expect_true(all(is.finite(unlist(lapply(fit$chains, `[[`, "log_noise")))))
     expect_lt(max(internal("mixing_diagnostics")(fit)$rhat), 1.1)
   }

@@ -47,7 +47,7 @@ test_that("bars say what partial_pooling() says of a list of releases", {
   noise <- mech_gaussian(sd = 0.5)
   rel <- grouped(products, mech_exact(), noise)
   sites <- apart(rel, products, noise)
-  draws <- function(release, model, ...) sample_posterior(release, model, chains = 1, iter = 60, seed = 1, ...)$draws
+  draws <- function(release, model, ...) sample_posterior(release, model, chains = 1, iter = 30, seed = 1, ...)$draws
   expect_same <- function(formula, pool) expect_identical(draws(rel, model_lm(formula)), draws(sites, model_lm(y ~ x), pool = pool))
   expect_same(y ~ x + (1 | g), ~ (Intercept))
   expect_same(y ~ x + (0 + x | g), ~ x)
@@ -110,11 +110,8 @@ test_that("predictions are for the groups of the rows", {
 test_that("with little noise the answer is lme4's", {
   skip_on_cran() # takes long; `make test` runs it
   skip_if_not_installed("lme4")
-  schools <- as.data.frame(nlme::MathAchieve)
-  largest <- names(sort(table(schools$School), decreasing = TRUE))[1:12]
   sets <- list(list(data = lme4::sleepstudy, formula = Reaction ~ Days + (Days | Subject), bounds = list(Reaction = c(100, 600), Days = c(0, 9))),
-               list(data = subset(as.data.frame(nlme::Orthodont), Sex == "Male"), formula = distance ~ age + (1 | Subject), bounds = list(distance = c(10, 40), age = c(6, 16))),
-               list(data = subset(schools, School %in% largest), formula = MathAch ~ SES + (SES | School), bounds = list(MathAch = c(-8, 33), SES = c(-4, 3))))
+               list(data = subset(as.data.frame(nlme::Orthodont), Sex == "Male"), formula = distance ~ age + (1 | Subject), bounds = list(distance = c(10, 40), age = c(6, 16))))
   for (set in sets) {
     split <- internal("split_bars")(set$formula)
     data <- as.data.frame(set$data)[c(names(set$bounds), split$group)]
@@ -175,9 +172,9 @@ expect_weighted_shares <- function(draws, values, log_weight) {
 test_that("means of groups whose sizes have noise: importance sampling from the prior", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(1)
-  draws <- 1e6
+  draws <- 4e5
   sd <- 1 / sqrt(rgamma(draws, 3, 6))
-  fit <- sample_posterior(trial, model_normal(~ arm, prior = arm_prior), prior_n = prior_n("poisson", mean = 10), iter = 1400, seed = 1)
+  fit <- sample_posterior(trial, model_normal(~ arm, prior = arm_prior), prior_n = prior_n("poisson", mean = 10), iter = 700, seed = 1)
   expect_true(all(vapply(fit$fits, `[[`, TRUE, "exact")))
   mean <- rnorm(draws, 0, sd)
   for (k in 1:2) {
@@ -193,7 +190,7 @@ test_that("means of groups whose sizes have noise: importance sampling from the 
   own <- lapply(1:2, function(k) rnorm(draws, mean, spread))
   weight <- arm_weight(1, own[[1]], sd)$log + arm_weight(2, own[[2]], sd)$log
   pooled <- sample_posterior(trial, model_lm(y ~ 1 + (1 | arm), prior = arm_prior), pool = partial_pooling(sd = prior_half_normal(2)),
-                             prior_n = prior_n("poisson", mean = 10), iter = 1800, seed = 1)
+                             prior_n = prior_n("poisson", mean = 10), iter = 900, seed = 1)
   for (of in list(list("(Intercept)", mean), list("sigma", sd), list("sd[(Intercept)]", spread), list("(Intercept)[a]", own[[1]]), list("(Intercept)[b]", own[[2]]))) {
     expect_weighted_shares(parameter_draws(pooled, of[[1]]), of[[2]], weight)
   }
