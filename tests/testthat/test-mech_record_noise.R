@@ -66,10 +66,10 @@ test_that("with few records the posterior is that of the prior weighted by the d
     value <- internal("products_of_moments")(statistic, crossprod(cbind(1, as.matrix(data[c("y", "x")]))))
     release <- as_release(value, statistic, mech_record_noise(sd = sd), n)
     bound <- internal("bind_model")(model, statistic)
-    theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 25000L)$theta
+    theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 15000L)$theta
     log_weight <- log_seen(bound, theta, as.matrix(data[c("y", "x")]), unname(sd))
     natural <- internal("reported")(bound, theta)
-    fit <- sample_posterior(release, model, chains = 4, iter = 1500, seed = n)
+    fit <- sample_posterior(release, model, chains = 4, iter = 800, seed = n)
     draws <- internal("parameter_matrix")(fit)
     bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "mean[x]")]), v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
     exact <- bounded(natural)
@@ -89,7 +89,7 @@ test_that("the totals drawn are those of records imputed one by one", {
     seen <- matrix(rnorm(3 * n, centre, 1.5), n, byrow = TRUE, dimnames = list(NULL, names(sd)))
     statistic <- stat_crossprod(a ~ b + c, list(a = c(-9, 9), b = c(-9, 9), c = c(-9, 9)), rescale = FALSE)
     value <- internal("products_of_moments")(statistic, crossprod(cbind(1, seen)))
-    fit <- sample_posterior(as_release(value, statistic, mech_record_noise(sd = sd), n), model, chains = 1, iter = 5600, warmup = 600, seed = 1)
+    fit <- sample_posterior(as_release(value, statistic, mech_record_noise(sd = sd), n), model, chains = 1, iter = 2600, warmup = 400, seed = 1)
     totals <- internal("parameter_matrix")(list(draws = denoise(fit)))
     noisy <- c(1, 3)
     # a and c given what is seen: mean and covariance of a record
@@ -140,9 +140,9 @@ test_that("without noise the draws are those of the records themselves", {
   data <- noisy_data(60)$true
   release <- noisy_release_of(data, y ~ x + g, c(x = 0), list(g = c("a", "b", "c")))
   model <- model_lm(prior = prior_normal(0, 3), sigma = prior_half_normal(2))
-  fit <- sample_posterior(release, model, chains = 2, iter = 1700, seed = 1)
+  fit <- sample_posterior(release, model, chains = 2, iter = 800, seed = 1)
   expect_identical(denoise(fit)[1, 1, , drop = TRUE], release$value)
-  known <- nonprivate_posterior(data, independent(model), release$statistic, chains = 2, iter = 1700, seed = 2)
+  known <- nonprivate_posterior(data, independent(model), release$statistic, chains = 2, iter = 800, seed = 2)
   for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
   expect_output(print(acceptance(fit)), "exact: no variable has noise")
   expect_identical(range(fit$chains[[1]]$acceptance), c(1, 1))
@@ -344,10 +344,10 @@ test_that("with squares the posterior of few records is the prior weighted by th
   for (n in 2:3) for (sd in list(c(y = 0.5, x = 0.8), c(y = 0, x = 0.3))) {
     release <- noisy_release_of(curved_data(n, sd)$seen, y ~ x + I(x^2), sd)
     bound <- internal("bind_model")(model, release$statistic)
-    theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 30000L)$theta
+    theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 18000L)$theta
     natural <- internal("reported")(bound, theta)
     log_weight <- log_curved(natural, as.data.frame(release$records), sd)
-    draws <- internal("parameter_matrix")(sample_posterior(release, model, chains = 2, iter = 1700, seed = n))
+    draws <- internal("parameter_matrix")(sample_posterior(release, model, chains = 2, iter = 800, seed = n))
     bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "I(x^2)", "mean[x]")]), v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
     exact <- bounded(natural)
     got <- bounded(draws)
@@ -360,8 +360,8 @@ test_that("products without noise give the draws of the records themselves", {
   formula <- y ~ x * z + I(x^2) + g
   release <- noisy_release_of(data, formula, c(x = 0), list(g = c("a", "b")))
   model <- model_lm(prior = prior_normal(0, 3), sigma = prior_half_normal(2))
-  fit <- sample_posterior(release, model, chains = 2, iter = 2000, seed = 1)
-  known <- nonprivate_posterior(data, independent(model), release$statistic, chains = 2, iter = 2000, seed = 2)
+  fit <- sample_posterior(release, model, chains = 2, iter = 1000, seed = 1)
+  known <- nonprivate_posterior(data, independent(model), release$statistic, chains = 2, iter = 1000, seed = 2)
   for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
 })
 
@@ -438,10 +438,10 @@ test_that("answers: with few records the posterior is the prior weighted by thei
     channel <- if (is.null(epsilon)) unequal else of_budget(epsilon) / (exp(epsilon) + 2)
     release <- as_release(records[seq_len(n), ], stat_records(y ~ x + g, levels = three), mech_record_noise(sd = sd, answers = answers))
     bound <- internal("bind_model")(model, release$statistic)
-    theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 30000L)$theta
+    theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 20000L)$theta
     natural <- internal("reported")(bound, theta)
     log_weight <- log_answered(natural, records[seq_len(n), ], sd, channel)
-    draws <- internal("parameter_matrix")(sample_posterior(release, model, chains = 2, iter = 2000, seed = n))
+    draws <- internal("parameter_matrix")(sample_posterior(release, model, chains = 2, iter = 1000, seed = n))
     bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "gb", "gc", "mean[x]")]), v[, c("prob[g=a]", "prob[g=b]")], v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
     exact <- bounded(natural)
     got <- bounded(draws)
@@ -455,8 +455,8 @@ test_that("answers: true levels give the records' posterior, and false ones leav
   st <- stat_records(y ~ x + g, levels = three)
   model <- model_lm(prior = prior_normal(0, 3), sigma = prior_half_normal(2))
   release <- as_release(data, st, mech_record_noise(sd = c(x = 0), answers = list(g = mech_randomized_response(epsilon = 60))))
-  fit <- sample_posterior(release, model, chains = 2, iter = 1500, seed = 1)
-  known <- nonprivate_posterior(data, independent(model), release$statistic, chains = 2, iter = 1500, seed = 2)
+  fit <- sample_posterior(release, model, chains = 2, iter = 800, seed = 1)
+  known <- nonprivate_posterior(data, independent(model), release$statistic, chains = 2, iter = 800, seed = 2)
   for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
   data <- noisy_data(3000, c(x = 0.6))
   data <- lapply(data, function(d) d[data$true$g == "a" | seq_len(3000) %% 4 == 0, ]) # levels are not equally frequent

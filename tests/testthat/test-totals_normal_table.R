@@ -46,7 +46,7 @@ test_that("with the coefficients known, the levels' probabilities are those of a
     })
     weight <- exp(log_prior + log_likelihood - max(log_prior + log_likelihood))
     weight <- weight / sum(weight)
-    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = "collapse", chains = 2, iter = 5000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = "collapse", chains = 2, iter = 4000, warmup = 800, seed = 1)
     told <- posterior::summarise_draws(fit$draws, "mean", "mcse_mean", "rhat")
     expect_lt(max(told$rhat), 1.01)
     exact <- c(vapply(1:3, function(l) sum(weight * (alpha + counts("g", l))) / (3 * alpha + n), 0),
@@ -69,7 +69,7 @@ test_that("with all unknown it agrees with the records of \"augment\", empty lev
   for (case in list(list(7, mech_laplace(scale = 3), model), list(40, mech_gaussian(sd = 4), model), list(20, mech_gaussian(sd = 2), student))) {
     rel <- simulate_release(data[seq_len(case[[1]]), ], table_statistic(1), case[[2]])
     fit <- sample_posterior(rel, case[[3]], method = "collapse", chains = 2, iter = 3000, warmup = 800, seed = 2)
-    records <- sample_posterior(rel, case[[3]], method = "augment", chains = 2, iter = 2000, warmup = 800, seed = 3)
+    records <- sample_posterior(rel, case[[3]], method = "augment", chains = 2, iter = 1400, warmup = 600, seed = 3)
     expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.02)
     expect_same_quantiles(fit$draws, records$draws)
   }
@@ -129,11 +129,11 @@ test_that("with next to no noise the posterior is that of the data", {
 test_that("a run goes on as if it had not stopped, from a start of the user's too", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(3)
-  rel <- simulate_release(model_lm(), table_statistic(1), mech_laplace(epsilon = 5), n = 100)
+  rel <- simulate_release(model_lm(), table_statistic(1), mech_laplace(epsilon = 5), n = 40)
   expect_extends(function(iter) sample_posterior(rel, model_lm(), method = "collapse", chains = 2, iter = iter, warmup = 200, seed = 7))
   start <- c("(Intercept)" = 1, x = 1, gb = 0, gc = 0, hv = 1, sigma = 1, "mean[x]" = 0, "cov[x,x]" = 1, "prob[g=a]" = 0.2, "prob[g=b]" = 0.3,
              "prob[g=c]" = 0.5, "prob[h=u]" = 0.5, "prob[h=v]" = 0.5)
-  fit <- sample_posterior(rel, model_lm(), method = "collapse", chains = 2, iter = 1000, seed = 1, init = list(start, start))
+  fit <- sample_posterior(rel, model_lm(), method = "collapse", chains = 2, iter = 500, seed = 1, init = list(start, start))
   expect_lt(max(abs(fit$draws[1, , "prob[g=a]"])), 1)
   counts <- acceptance(fit)
   expect_true(all(counts$table > 0.1 & counts$table < 0.9))
