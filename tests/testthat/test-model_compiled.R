@@ -101,7 +101,7 @@ test_that("the compiled model has the exact posterior", {
   z <- 7.5
   scale <- 1.3
   rel <- as_release(z, times, mech_laplace(scale = scale), n = 3)
-  fit <- sample_posterior(rel, gamma_model(2, prior), chains = 2, iter = 7700, warmup = 600, seed = 4)
+  fit <- sample_posterior(rel, gamma_model(2, prior), chains = 2, iter = 3600, warmup = 400, seed = 4)
   # the total of three Gamma(2, rate) is Gamma(6, rate); no record reaches the bound
   rate <- seq(0.02, 5, length.out = 800)
   total <- seq(0.005, 60, by = 0.01)
@@ -119,7 +119,7 @@ test_that("a density in place of an update gives the same posterior", {
   total <- seq(0.005, 60, by = 0.01)
   density <- vapply(rate, function(r) dgamma(r, prior[1], prior[2]) * sum(dgamma(total, 6, r) * exp(-abs(7.5 - total) / 1.3)), 0)
   for (symbol in c("walks", "walks_alone")) {
-    fit <- sample_posterior(rel, variant(symbol, fields = list(shape = 2, prior = prior)), chains = 2, iter = 7700, warmup = 600, seed = 4)
+    fit <- sample_posterior(rel, variant(symbol, fields = list(shape = 2, prior = prior)), chains = 2, iter = 3600, warmup = 400, seed = 4)
     expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, density), sum(rate * density) / sum(density))
   }
 })
@@ -215,7 +215,7 @@ test_that("what does not fit is refused before it is called", {
 test_that("debug_model() passes what is right and names what is wrong", {
   skip_on_cran() # takes long; `make test` runs it
   failed <- function(model, ...) {
-    result <- debug_model(model, times, ...)
+    result <- with_trials(600L, debug_model(model, times, ...))
     unique(result$hook[result$ok %in% FALSE])
   }
   expect_identical(failed(gamma_model(0.4)), character())
@@ -257,9 +257,9 @@ test_that("debug_model() passes what is right and names what is wrong", {
       r_theta = function(records, theta) rnorm(1, sum(records) / (1 / 9 + nrow(records)), sd / sqrt(1 / 9 + nrow(records))),
       variables = "x", move = function(theta, theta_new, records) records + (theta_new - theta), log_prior = function(theta) dnorm(theta, 0, 3, log = TRUE))
   }
-  expect_false(any(debug_model(normal_mean(), number)$ok %in% FALSE))
+  expect_false(any(with_trials(600L, debug_model(normal_mean(), number))$ok %in% FALSE))
   expect_identical(.Random.seed, before)
-  expect_identical(with(debug_model(normal_mean(10), number), unique(hook[ok %in% FALSE])), "rtheta")
+  expect_identical(with(with_trials(300L, debug_model(normal_mean(10), number)), unique(hook[ok %in% FALSE])), "rtheta")
   expect_error(model_compiled("f\xff", package = "stats", parameters = "a"), class = "noiseaware_error_compiled")
   expect_error(debug_model(1, number), class = "noiseaware_error_argument")
   expect_error(debug_model(model_normal(), 1), class = "noiseaware_error_argument")

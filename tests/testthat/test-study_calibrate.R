@@ -1,6 +1,6 @@
 test_that("the exact posterior passes, for parameters and for log eta", {
   skip_on_cran() # takes long; `make test` runs it
-  table <- summary(calibrate_known(known_sampler()))
+  table <- summary(calibrate_known(known_sampler(), 100))
   expect_identical(table$variable, c("mean", "log_eta"))
   expect_true(all(table$in_band))
   expect_true(all(table$p.value > 1e-3))
@@ -8,16 +8,16 @@ test_that("the exact posterior passes, for parameters and for log eta", {
 
 test_that("the prior fails on log eta only", {
   skip_on_cran() # takes long; `make test` runs it
-  table <- summary(calibrate_known(known_sampler(prior = TRUE)))
+  table <- summary(calibrate_known(known_sampler(prior = TRUE), 100))
   expect_identical(table$in_band, c(TRUE, FALSE))
   expect_gt(table$p.value[1], 1e-3)
   expect_lt(table$p.value[2], 1e-6)
 })
 
-test_that("a posterior too narrow, too wide or biased is seen at 200 replicates", {
+test_that("a posterior too narrow, too wide or biased is seen at 100 replicates", {
   skip_on_cran() # takes long; `make test` runs it
   for (fault in list(list(scale = 0.6), list(scale = 2), list(bias = 0.5))) {
-    table <- summary(calibrate_known(do.call(known_sampler, fault)))
+    table <- summary(calibrate_known(do.call(known_sampler, fault), 100))
     expect_false(table$in_band[1])
   }
 })
@@ -45,10 +45,10 @@ test_that("the interval of coverage is that of Clopper and Pearson", {
 test_that("built-in samplers are calibrated, log eta too", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
-  bernoulli <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20, replicates = 70, chains = 1, iter = 500, seed = 1)
+  bernoulli <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20, replicates = 50, chains = 1, iter = 500, seed = 1)
   expect_true(all(summary(bernoulli)$in_band))
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-3, 3)))
-  lm <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 20, replicates = 28, chains = 1, iter = 500, seed = 2)
+  lm <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 20, replicates = 24, method = "augment", chains = 1, iter = 400, seed = 2)
   expect_true(all(summary(lm)$in_band))
   expect_setequal(summary(lm)$variable, c("(Intercept)", "x", "sigma", "mean[x]", "cov[x,x]", "log_eta"))
   expect_false(any(lm$runs$failed))
@@ -70,7 +70,7 @@ test_that("the naive analysis is not calibrated", {
 
 test_that("the confidential data are given to the non-private posterior and to functions that ask", {
   skip_on_cran() # takes long; `make test` runs it
-  cal <- calibrate_known("nonprivate", chains = 1, iter = 300)
+  cal <- calibrate_known("nonprivate", 100, chains = 1, iter = 300)
   expect_true(summary(cal)$in_band)
   sizes <- calibrate_known(function(release, model, data) {
     expect_identical(attr(release, "truth"), NULL)
@@ -142,7 +142,7 @@ test_that("log eta of the truth is the noise density of the release, up to a con
 test_that("noise with a density of its own is ranked too", {
   skip_on_cran() # takes long; `make test` runs it
   cauchy <- mech_custom(log_density = function(noise) rowSums(dcauchy(noise, scale = 4, log = TRUE)), r = function(s) s + rcauchy(length(s), scale = 4))
-  cal <- calibrate(known$model, known$statistic, cauchy, 10, 25, chains = 1, iter = 600, seed = 1)
+  cal <- calibrate(known$model, known$statistic, cauchy, 10, 20, chains = 1, iter = 400, seed = 1)
   expect_identical(summary(cal)$variable, c("mean", "log_eta"))
   expect_true(all(summary(cal)$in_band))
 })
@@ -260,7 +260,7 @@ calibrate_records <- function(method = "augment", replicates = 40, ...) {
 
 test_that("on records the truth is their own estimate, and each replicate is a release of them", {
   skip_on_cran() # takes long; `make test` runs it
-  cal <- calibrate_records(chains = 2, iter = 1000)
+  cal <- calibrate_records(chains = 2, iter = 500)
   table <- summary(cal)
   expect_identical(names(table), c("variable", "estimate", "replicates", "coverage", "z", "sd", "own_sd", "rhat", "ess"))
   expect_equal(table$estimate, sum(known_records$x) / (10 + 1 / 4), tolerance = 0.02)
@@ -329,12 +329,12 @@ test_that("a fit stands for its design", {
   st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
   noise <- mech_discrete_laplace(epsilon = 1)
   model <- model_bernoulli(prior = prior_beta(2, 3))
-  fit <- sample_posterior(as_release(c(12, 8), st, noise, n = 20), model, chains = 2, iter = 1000, seed = 1)
+  fit <- sample_posterior(as_release(c(12, 8), st, noise, n = 20), model, chains = 2, iter = 500, seed = 1)
   of_fit <- calibrate(fit, replicates = 4, chains = 1, iter = 400, seed = 1)
   expect_identical(of_fit$results, calibrate(model, st, noise, 20, replicates = 4, chains = 1, iter = 400, seed = 1)$results)
   expect_identical(calibrate(fit, n = 9, replicates = 1, chains = 1, iter = 400, seed = 1)$problem$n, 9)
   unknown <- sample_posterior(as_release(c(12, 8), st, noise, n = NULL, neighbours = "add_remove"), model, prior_n = prior_n("poisson", mean = 20),
-                              chains = 2, iter = 1000, seed = 1)
+                              chains = 2, iter = 500, seed = 1)
   expect_true("n" %in% calibrate(unknown, replicates = 1, chains = 1, iter = 400, seed = 1)$results$variable)
   confidential <- nonprivate_posterior(data.frame(y = c("no", "yes")), model, st, chains = 1, iter = 20, seed = 1)
   expect_error(calibrate(confidential), "fit", class = "noiseaware_error_argument")

@@ -22,7 +22,7 @@ test_that("the budget for a ratio is the one of a normal total: its noise has (r
   skip_on_cran()
   st <- stat_sums(~ x, bounds = list(x = c(0, 20)))
   plan <- suppressWarnings(design(model_poisson(prior = prior_gamma(0.5, 0.1)), st, function(rho) mech_gaussian(rho = rho), n = c(100, 400), ratio = 2,
-                                  parameters = c(rate = 5), replicates = 40, chains = 1, iter = 400, seed = 1))
+                                  parameters = c(rate = 5), replicates = 40, method = "collapse", chains = 1, iter = 300, seed = 1))
   needed <- attr(plan, "needed")
   expect_identical(needed$n, c(100, 400))
   # noise of sd 20 / sqrt(2 rho) on a total whose variance is 5 n
