@@ -7,7 +7,7 @@ test_that("the joint distribution is right, with weights of cells that are not a
   skip_on_cran()
   set.seed(1)
   model <- model_lm(y ~ s(x, k = 11) + z, levels = prior_dirichlet(rep(c(0.3, 3, 1), length.out = 16)))
-  draws <- geweke(model, statistic, mech_laplace(epsilon = 10), n = 10, iterations = 2400, passes = NULL, warmup = 300L)
+  draws <- geweke(model, statistic, mech_laplace(epsilon = 10), n = 10, iterations = 5200, passes = NULL, warmup = 300L)
   expect_prior(draws, prior_draws(model, statistic))
 })
 
@@ -16,7 +16,7 @@ test_that("the joint distribution is right where the cells are levels", {
   set.seed(4)
   statistic <- stat_crossprod(y ~ s(x, k = 6) + g, c(bounds[c("y", "x")], list(g = letters[1:6])))
   model <- model_lm(y ~ s(x, k = 6) + g, levels = prior_dirichlet(rep(c(0.3, 3, 1), 2)))
-  draws <- geweke(model, statistic, mech_laplace(epsilon = 10), n = 10, iterations = 2000, passes = NULL, warmup = 300L)
+  draws <- geweke(model, statistic, mech_laplace(epsilon = 10), n = 10, iterations = 3000, passes = NULL, warmup = 300L)
   expect_prior(draws, prior_draws(model, statistic))
 })
 

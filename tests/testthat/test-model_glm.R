@@ -116,9 +116,9 @@ test_that("the coefficients given the records have the posterior on a grid", {
   }
 })
 
-glm_samplers <- function(release, model, iter = 1500) {
+glm_samplers <- function(release, model, iter = 2300) {
   lapply(list(list(passes = 0), list(passes = 2)), function(control) {
-    sample_posterior(release, model, method = "augment", chains = 2, iter = iter, warmup = 600, seed = 12, control = control)
+    sample_posterior(release, model, method = "augment", chains = 2, iter = iter, warmup = 1200, seed = 12, control = control)
   })
 }
 

@@ -157,11 +157,11 @@ test_that("augment: with z drawn again and again the parameters follow their pri
   set.seed(5)
   model <- model_lm(y ~ s(x, k = 6))
   for (passes in c(0, 3)) {
-    draws <- geweke(model, smooth(6), mech_laplace(epsilon = 4), 6, 2000, passes)
+    draws <- geweke(model, smooth(6), mech_laplace(epsilon = 4), 6, 3000, passes)
     expect_prior(draws, prior_draws(model, smooth(6)))
   }
   # and where records keep a part of their innovations
-  draws <- geweke(model, smooth(6), mech_laplace(epsilon = 4), 6, 2800, -1, warmup = 200L, kinds = c(1, 1, 0, 0))
+  draws <- geweke(model, smooth(6), mech_laplace(epsilon = 4), 6, 4000, -1, warmup = 300L, kinds = c(1, 1, 0, 0))
   expect_prior(draws, prior_draws(model, smooth(6)))
 })
 
@@ -371,9 +371,9 @@ test_that("several terms, augment: with z drawn again and again the parameters f
   formula <- y ~ s(x, k = 6) + s(u, k = 6) + z
   st <- stat_crossprod(formula, ends)
   model <- model_lm(formula)
-  prior <- prior_draws(model, st, 10000L)
-  for (passes in c(0, 3)) expect_prior(geweke(model, st, mech_laplace(epsilon = 15), 6, 1000, passes), prior)
-  expect_prior(geweke(model, st, mech_laplace(epsilon = 15), 6, 1400, -1, warmup = 200L, kinds = c(1, 1, 0, 0)), prior)
+  prior <- prior_draws(model, st, 20000L)
+  for (passes in c(0, 3)) expect_prior(geweke(model, st, mech_laplace(epsilon = 15), 6, 2400, passes), prior)
+  expect_prior(geweke(model, st, mech_laplace(epsilon = 15), 6, 3200, -1, warmup = 300L, kinds = c(1, 1, 0, 0)), prior)
 })
 
 test_that("several terms: draws have the cells' probabilities over all classes, and fits do what those of one smooth do", {
