@@ -584,7 +584,7 @@ test_that("coordinates of the scatter: joint-distribution test", {
   models <- list(model_lm(prior = prior_normal(c(0.5, 0), 0.5), sigma = prior_half_normal(2), covariates = known),
                  model_lm(prior = prior_nig(c(0.5, 0), 2, 4, 5), covariates = known))
   set.seed(34)
-  for (k in 1:2) expect_prior(geweke_totals(models[[k]], st, list(mech_laplace(scale = 2), mech_gaussian(sd = 2))[[k]], 6, 3500, fields = list(scatter = 1)),
+  for (k in 1:2) expect_prior(geweke_totals(models[[k]], st, list(mech_laplace(scale = 2), mech_gaussian(sd = 2))[[k]], 6, 7000, fields = list(scatter = 1)),
                               prior_draws(models[[k]], st))
 })
 
