@@ -39,7 +39,7 @@ test_that("the sum and the sum of squares of normal records: four modes, by quad
     list(model_normal(prior = prior_nig(0, 0.1, 2, 4)), -(2 + n / 2) * log(4 + scatter / 2 + 0.1 * n / (n + 0.1) * (moments$x / n)^2 / 2)),
     list(model_lm(x ~ 1, prior = prior_normal(0, 3), sigma = prior_lognormal(0, 0.5)), log(rowSums(given_sigma))))
   for (case in cases) {
-    fit <- sample_posterior(rel, case[[1]], method = "augment", chains = 2, iter = 1500, seed = 1)
+    fit <- sample_posterior(rel, case[[1]], method = "augment", chains = 2, iter = 3000, seed = 1)
     log_density <- (n - 3) / 2 * log(scatter) + case[[2]]
     weight <- exp(log_density - max(log_density)) * hole(z[[1]] / moments$x) / moments$x * hole(z[[2]] / moments$square) / moments$square
     totals <- posterior::as_draws_array(denoise(fit))
