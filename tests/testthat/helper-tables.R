@@ -5,11 +5,15 @@ cube <- list(x = binary, y = binary, z = binary)
 
 # All tables of n records in k cells, a row each.
 all_tables <- function(n, k) {
-  if (k == 1L) return(matrix(n, 1L, 1L))
-  do.call(rbind, lapply(0:n, function(first) {
-    rest <- all_tables(n - first, k - 1L)
-    cbind(first, rest, deparse.level = 0)
-  }))
+  tables <- matrix(0, 1L, 0L)
+  left <- n
+  for (cell in seq_len(k - 1L)) { # each table goes on with none, one, ... of the records that are left
+    row <- rep(seq_along(left), left + 1)
+    first <- sequence(left + 1) - 1
+    tables <- cbind(tables[row, , drop = FALSE], first, deparse.level = 0)
+    left <- left[row] - first
+  }
+  cbind(tables, left, deparse.level = 0)
 }
 
 # cells x components, of margins written out by hand

@@ -14,7 +14,7 @@ test_that("the joint distribution is right, with weights that are not all 1", {
   set.seed(12)
   for (kind in c("lm", "logistic")) {
     case <- levels_case(kind)
-    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 5500, passes = NULL, warmup = 300L)
+    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 3000, passes = NULL, warmup = 300L)
     prior <- prior_draws(case$model, case$statistic)
     for (v in c("prob[g=a]", "prob[g=b]", "(Intercept)", "gb", "x1")) {
       expect_distribution(draws[, v], function(p) stats::quantile(prior[, v], p, names = FALSE))
@@ -33,7 +33,7 @@ test_that("levels have the posterior of the plain sampler where noise is wide", 
     fit <- sample_posterior(release, case$model, method = "augment", chains = 2, iter = iter, seed = 5, control = control)
     posterior::subset_draws(fit$draws, variable = c("prob", "gb", "gc", "sigma"), regex = TRUE)
   }
-  expect_same_quantiles(draws(list(), 2000), draws(list(passes = 8), 7000))
+  expect_same_quantiles(draws(list(), 1300), draws(list(passes = 8), 4000))
 })
 
 test_that("acceptance() tells how often records were transferred", {

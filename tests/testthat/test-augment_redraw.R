@@ -34,9 +34,9 @@ test_that("it draws from the posterior that other moves draw from, whether total
   told <- function(taken, guide, iterations) {
     as.matrix(posterior::summarise_draws(redraw_chain(release, taken, guide, iterations), "mean", "sd", "mcse_mean", "mcse_sd")[-1])
   }
-  usual <- told(c(0, 0), 0, 18000L) # no new shapes
+  usual <- told(c(0, 0), 0, 10000L) # no new shapes
   for (one in list(list(c(1, 0), 0), list(c(0, 0.4), 0), list(c(0, 0.4), redraw_guide))) {
-    drawn <- told(one[[1]], one[[2]], 9000L)
+    drawn <- told(one[[1]], one[[2]], 5000L)
     expect_lt(max(abs(drawn[, 1:2] - usual[, 1:2]) / sqrt(drawn[, 3:4]^2 + usual[, 3:4]^2)), 5)
   }
 })
@@ -49,8 +49,8 @@ test_that("a residual standard deviation that the model keeps goes with the reco
   told <- function(taken, iterations) {
     as.matrix(posterior::summarise_draws(redraw_chain(release, taken, 0, iterations, model = model), "mean", "sd", "mcse_mean", "mcse_sd")[-1])
   }
-  usual <- told(c(0, 0), 12000L)
-  drawn <- told(c(0.5, 0.5), 7000L)
+  usual <- told(c(0, 0), 7000L)
+  drawn <- told(c(0.5, 0.5), 4000L)
   expect_lt(max(abs(drawn[, 1:2] - usual[, 1:2]) / sqrt(drawn[, 3:4]^2 + usual[, 3:4]^2)), 5)
 })
 

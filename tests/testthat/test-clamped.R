@@ -196,9 +196,10 @@ test_that("a run with bounds that clamp goes on bit for bit, in warmup too", {
   run <- function(iter, warmup) {
     sample_posterior(case$release, model_lm(), method = "clt", chains = 1, iter = iter, warmup = warmup, seed = 5)
   }
-  whole <- run(320, 200)
-  expect_identical(extend(run(260, 200), 60)$draws, whole$draws)
-  expect_identical(denoise(extend(run(260, 200), 60)), denoise(whole))
+  whole <- run(160, 100)
+  longer <- extend(run(130, 100), 30)
+  expect_identical(longer$draws, whole$draws)
+  expect_identical(denoise(longer), denoise(whole))
 })
 
 test_that("bounds that cut off most values are said to be too much", {
@@ -348,9 +349,10 @@ test_that("a run with factors and bounds that clamp goes on bit for bit, in warm
   skip_on_cran()
   case <- crossed_problem()
   run <- function(iter, warmup) sample_posterior(case$release, model_lm(), method = "clt", chains = 1, iter = iter, warmup = warmup, seed = 5)
-  whole <- run(320, 200)
-  expect_identical(extend(run(260, 200), 60)$draws, whole$draws)
-  expect_identical(denoise(extend(run(260, 200), 60)), denoise(whole))
+  whole <- run(160, 100)
+  longer <- extend(run(130, 100), 30)
+  expect_identical(longer$draws, whole$draws)
+  expect_identical(denoise(longer), denoise(whole))
 })
 
 test_that("what runs of moves of the table take the bounds to do decides nothing", {
@@ -474,7 +476,7 @@ test_that("unknown n: with bounds that clamp, the draws are those of n, theta an
   state <- case$state
   gamma <- case$gamma
   wide <- case$wide
-  chain <- case$go_on(20000)
+  chain <- case$go_on(12000)
   draws <- cbind(chain$draws, chain$records)
   colnames(draws) <- c(case$bound$parameters, "n")
 
@@ -488,7 +490,7 @@ test_that("unknown n: with bounds that clamp, the draws are those of n, theta an
   }
 
   set.seed(2)
-  prior <- sized_prior(case$model, case$statistic, case$bound, 30000)
+  prior <- sized_prior(case$model, case$statistic, case$bound, 18000)
   off <- t(vapply(seq_along(prior$n), function(k) {
     told <- .Call(internal("ffi_collapse_clamped"), problem, prior$complete[k, ] * problem$n / prior$n[k])$mean[problem$where]
     rel$value - told * prior$n[k] / problem$n

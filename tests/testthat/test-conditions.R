@@ -14,7 +14,8 @@ all_calls <- function() {
   found <- list()
   visit <- function(e) {
     if (is.call(e)) found[[length(found) + 1L]] <<- e
-    if (is.call(e) || is.pairlist(e) || is.expression(e)) for (part in as.list(e)) if (!missing(part) && !is.null(part)) visit(part)
+    parts <- as.list(e)
+    for (part in parts[vapply(parts, typeof, "") %in% c("language", "pairlist", "expression")]) visit(part)
   }
   namespace <- asNamespace("noiseaware")
   for (name in ls(namespace, all.names = TRUE)) {
@@ -30,9 +31,11 @@ all_calls <- function() {
 used_classes <- function() {
   calls <- all_calls()
   text_of <- function(x) if (is.character(x)) x
-  strings <- unlist(lapply(calls, function(e) lapply(as.list(e)[-1L], function(x) if (is.character(x)) x)))
+  strings <- unlist(lapply(calls, function(e) Filter(is.character, as.list(e)[-1L])))
   full <- grep("^noiseaware_(error|warning|message)_[a-z_]+[a-z]$", strings, value = TRUE)
-  head <- function(e, name) is.name(e[[1L]]) && identical(as.character(e[[1L]]), name)
+  head <- function(e, name) identical(e[[1L]], as.name(name))
+  names <- vapply(calls, function(e) if (is.name(e[[1L]])) as.character(e[[1L]]) else "", "")
+  calls <- calls[names %in% c("stop_classed", "stop_argument", "list", "trouble")]
   errors <- unlist(lapply(calls, function(e) {
     if (head(e, "stop_classed")) return(text_of(e[[2L]]))
     if (head(e, "stop_argument") && length(e) >= 5L && !"call" %in% names(e)[5L]) return(text_of(e[[5L]]))

@@ -58,7 +58,7 @@ expect_prior_weighted <- function(fit, tables, log_p, cells, levels, draws = 150
     exact <- sum(share * theta[, name]^power)
     error <- sqrt(sum(share^2 * (theta[, name]^power - exact)^2))
     found <- parameter_draws(fit, name)^power
-    expect_lt(abs(mean(found) - exact) / sqrt(posterior::mcse_mean(found)^2 + error^2), 5, label = paste(name, power))
+    expect_estimated_mean(found, exact, error, label = paste(name, power))
   }
 }
 
@@ -161,9 +161,9 @@ test_that("the draws are those of augment, whatever the form of the response and
   for (case in cases) {
     set.seed(3)
     model <- model_glm(case[[3]], prior = prior_normal(0, 1), factors = case[[4]])
-    rel <- simulate_release(model, case[[1]], case[[2]], n = 90)
-    fast <- factor_fit(rel, model, iter = 1500)
-    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 1600, warmup = 500, seed = 2))
+    rel <- simulate_release(model, case[[1]], case[[2]], n = 50)
+    fast <- factor_fit(rel, model, iter = 1000)
+    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 1000, warmup = 400, seed = 2))
     expect_identical(fast$bound$parameters, slow$bound$parameters)
     for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
   }
@@ -192,8 +192,8 @@ test_that("millions of records with little noise: the coefficients of glm()", {
 test_that("calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   model <- model_glm(prior = prior_normal(0, 1))
-  cal <- calibrate(model, stat_crossprod(y ~ g + h, replace(factor_levels, "g", list(c("a", "b")))), mech_laplace(epsilon = 1), n = 60, replicates = 30, chains = 1, iter = 260,
-                   warmup = 100, seed = 3, method = "collapse")
+  cal <- calibrate(model, stat_crossprod(y ~ g + h, replace(factor_levels, "g", list(c("a", "b")))), mech_laplace(epsilon = 1), n = 60, replicates = 30, chains = 1, iter = 180,
+                   warmup = 80, seed = 3, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })
@@ -201,15 +201,15 @@ test_that("calibrated", {
 test_that("what follows from a fit; a chain cut in two", {
   skip_on_cran()
   rel <- as_release(c(20, 15, 9, 18, 8, 4, 11, 6, 3), stat_crossprod(y ~ g + h, factor_levels), mech_laplace(scale = 3), 45)
-  ask <- function(iter) suppressWarnings(sample_posterior(rel, model_glm(), method = "collapse", chains = 2, iter = iter, warmup = 100, seed = 1))
+  ask <- function(iter) suppressWarnings(sample_posterior(rel, model_glm(), method = "collapse", chains = 2, iter = iter, warmup = 60, seed = 1))
   expect_extends(ask)
-  fit <- ask(400)
+  fit <- ask(120)
   expect_identical(names(acceptance(fit)), c("chain", "mean", "pair", "swap", "contrast", "steps", "acceptance", "divergent", "deepest"))
   expect_output(print(acceptance(fit)), "coefficients Hamiltonian")
   expect_output(print(fit), "(exact)", fixed = TRUE)
   expect_identical(dim(as.matrix(predict(fit, data.frame(g = "b", h = c("k", "l")), interval = "credible"))), c(2L, 4L))
   expect_error(log_evidence(fit), class = "noiseaware_error")
-  expect_identical(update(fit, iter = 400)$draws, fit$draws)
+  expect_identical(update(fit, iter = 120)$draws, fit$draws)
 })
 
 test_that("what is no table is refused, and left to others", {
@@ -284,9 +284,9 @@ test_that("several levels: the draws are those of augment, whatever the form of 
   for (case in cases) {
     set.seed(3)
     model <- model_glm(case[[3]], case[[4]], factors = case[[5]])
-    rel <- simulate_release(model, case[[1]], case[[2]], n = 70)
-    fast <- factor_fit(rel, model, iter = 1500)
-    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 1600, warmup = 500, seed = 2))
+    rel <- simulate_release(model, case[[1]], case[[2]], n = 45)
+    fast <- factor_fit(rel, model, iter = 1000)
+    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 1000, warmup = 400, seed = 2))
     expect_identical(fast$bound$parameters, slow$bound$parameters)
     for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
   }
@@ -296,7 +296,7 @@ test_that("several levels: calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   for (name in c("logit", "categorical")) {
     cal <- calibrate(model_glm(family = level_families[[name]], prior = prior_normal(0, 1)), stat_crossprod(y ~ g, several_levels[1:2]), mech_laplace(epsilon = 2), n = 50,
-                     replicates = 20, chains = 1, iter = 260, warmup = 100, seed = 4, method = "collapse")
+                     replicates = 20, chains = 1, iter = 180, warmup = 80, seed = 4, method = "collapse")
     expect_false(any(cal$runs$failed))
     expect_gt(min(summary(cal)$p.value), 1e-4, label = name)
   }

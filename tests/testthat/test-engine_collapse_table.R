@@ -1,13 +1,16 @@
 # Method "collapse" for tables: against enumeration of all tables of a few records, against
 # method "augment", and where single transfers would not do.
 
+orders <- function(tables) lfactorial(rowSums(tables)) - rowSums(lfactorial(tables))
+# log of the product of alpha, alpha + 1, ... of all records of a cell
+log_urn <- function(counts, alpha) {
+  counts <- as.matrix(counts)
+  rowSums(lgamma(sweep(counts, 2L, alpha, `+`)) - rep(lgamma(rep_len(alpha, ncol(counts))), each = nrow(counts)))
+}
+
 # Log probabilities of tables under Dirichlet weights: of each record given those before it, times the number of their orders.
 log_prior <- function(tables, alpha) {
-  alpha <- rep_len(alpha, ncol(tables))
-  apply(tables, 1L, function(n) {
-    weights <- unlist(Map(function(a, k) a + seq_len(k) - 1, alpha, n))
-    lfactorial(sum(n)) - sum(lfactorial(n)) + sum(log(weights)) - sum(log(sum(alpha) + seq_len(sum(n)) - 1))
-  })
+  orders(tables) + log_urn(tables, alpha) - log_urn(rowSums(tables), sum(rep_len(alpha, ncol(tables))))
 }
 
 table_fit <- function(release, model = flat_table(), ..., iter = 1600, warmup = 500) {
@@ -143,8 +146,9 @@ test_that("large tables of many records: margins, ranges and sparse cells", {
   set.seed(5)
   rel <- simulate_release(model_table(prior = prior_dirichlet(0.2)), st, noise, n = 1e6)
   fit <- table_fit(rel, model_table(prior = prior_dirichlet(0.2)), iter = 800, warmup = 350)
-  expect_lt(max(posterior::summarise_draws(denoise(fit), "rhat")$rhat), 1.03)
-  z <- (as.numeric(posterior::summarise_draws(denoise(fit), "mean")$mean) - rel$value) / internal("noise_sd")(rel)
+  totals <- denoise(fit)
+  expect_lt(max(posterior::summarise_draws(totals, "rhat")$rhat), 1.03)
+  z <- (colMeans(posterior::as_draws_matrix(totals)) - rel$value) / internal("noise_sd")(rel)
   expect_lt(max(abs(z)), 5)
   d <- posterior::as_draws_matrix(denoise(fit, ~ a + c))
   expect_true(all(rowSums(d[, 1:3]) == 1e6) && all(d == round(d)) && all(d >= 0))
@@ -155,7 +159,7 @@ test_that("calibration: margins that overlap, and zeros", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary)
   st <- stat_counts(~ g:h + h:k + g:k, levels)
   model <- model_table(prior = prior_dirichlet(0.8), zeros = ~ g == "w" & k == "b")
-  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 36, chains = 1, iter = 700, warmup = 300, seed = 1, method = "collapse")
+  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 36, chains = 1, iter = 450, warmup = 200, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })
@@ -166,22 +170,11 @@ test_that("calibration: margins that overlap, and zeros", {
 log_decomposable <- function(tables, cells, cliques, parents) {
   size <- vapply(cells, function(v) length(unique(v)), 0L)
   all <- max(vapply(cliques, function(c) prod(size[c]), 0))
-  key <- function(v) if (length(v)) do.call(paste, unname(as.list(cells[v]))) else rep("", nrow(cells))
-  of_clique <- lapply(cliques, key)
-  of_parents <- lapply(parents, key)
-  apply(tables, 1L, function(n) {
-    records <- rep(seq_len(nrow(cells)), n)
-    total <- lfactorial(sum(n)) - sum(lfactorial(n))
-    for (i in seq_along(records)) {
-      x <- records[i]
-      past <- records[seq_len(i - 1L)]
-      for (k in seq_along(cliques)) {
-        total <- total + log(all / prod(size[cliques[[k]]]) + sum(of_clique[[k]][past] == of_clique[[k]][x])) -
-          log(all / prod(size[parents[[k]]]) + sum(of_parents[[k]][past] == of_parents[[k]][x]))
-      }
-    }
-    total
-  })
+  of <- function(v) {
+    key <- if (length(v)) do.call(paste, unname(as.list(cells[v]))) else rep("", nrow(cells))
+    log_urn(t(rowsum(t(tables), key)), all / prod(size[v]))
+  }
+  orders(tables) + Reduce(`+`, Map(function(clique, shared) of(clique) - of(shared), cliques, parents))
 }
 
 test_that("decomposable graphs are enumerated", {
@@ -245,7 +238,7 @@ test_that("thirty variables on a tree", {
   tree <- stats::reformulate(paste0("v", (2:30) %/% 2, ":v", 2:30))
   set.seed(4)
   rel <- simulate_release(flat_table(tree), stat_counts(tree, levels), mech_gaussian(mu = 1), n = 5000)
-  fit <- table_fit(rel, flat_table(tree), iter = 1500)
+  fit <- table_fit(rel, flat_table(tree), iter = 1100)
   expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.03)
   # cliques agree on what they share
   d <- posterior::as_draws_matrix(denoise(fit, ~ v1:v2 + v2:v4))
@@ -256,8 +249,8 @@ test_that("calibration: a tree", {
   skip_on_cran()
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary, m = letters[1:3])
   tree <- ~ g:h + h:k + h:m
-  cal <- calibrate(flat_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 36, chains = 1, iter = 700,
-                   warmup = 300, seed = 1, method = "collapse")
+  cal <- calibrate(flat_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 36, chains = 1, iter = 450,
+                   warmup = 200, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })
@@ -342,7 +335,8 @@ test_that("unknown n: what no release tells of is the prior", {
                list(prior_n("uniform", lower = 5, upper = 40), 5:40, rep(1, 36)), list(prior_n("log_uniform", upper = 200), 1:200, 1 / (1:200)))
   for (case in mass) {
     p <- case[[3]] / sum(case[[3]])
-    for (model in list(flat_table(), flat_table(~ x + y), model_table(prior = prior_dirichlet(c(20, 80, 30, 10))))) {
+    models <- list(flat_table(), flat_table(~ x + y), model_table(prior = prior_dirichlet(c(20, 80, 30, 10))))
+    for (model in models[if (identical(case, mass[[1]])) 1:3 else 1]) {
       fit <- sample_posterior(rel, model, method = "collapse", prior_n = case[[1]], chains = 2, iter = 1500, warmup = 400, seed = 1)
       expect_sizes(parameter_draws(fit, "n"), case[[2]], p)
     }
@@ -354,7 +348,7 @@ test_that("unknown n: calibration, restarts, prints and what follows from a fit"
   levels <- list(g = c("u", "v", "w"), h = binary)
   st <- list(counts = stat_counts(~ g:h + h, levels), size = stat_size())
   noise <- list(counts = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(flat_table(), st, noise, n = prior_n("negative_binomial", mean = 20, size = 3), replicates = 42, chains = 1, iter = 900, warmup = 250, seed = 3,
+  cal <- calibrate(flat_table(), st, noise, n = prior_n("negative_binomial", mean = 20, size = 3), replicates = 42, chains = 1, iter = 500, warmup = 200, seed = 3,
                    neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
@@ -469,7 +463,7 @@ test_that("exact numbers: larger tables, calibration, restarts, prints", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = letters[1:3])
   st <- list(law = stat_counts(~ g + k, levels[c("g", "k")]), counts = stat_counts(~ g:h + h:k, levels))
   noise <- list(law = mech_exact(), counts = mech_laplace(scale = 2))
-  cal <- calibrate(flat_table(~ g:h:k), st, noise, n = 30, replicates = 38, chains = 1, iter = 700, warmup = 250, seed = 2, method = "collapse")
+  cal <- calibrate(flat_table(~ g:h:k), st, noise, n = 30, replicates = 38, chains = 1, iter = 450, warmup = 200, seed = 2, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
   set.seed(1)

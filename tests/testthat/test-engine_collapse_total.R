@@ -193,7 +193,7 @@ test_that("unknown n of a total: calibrated, n drawn too", {
   st <- list(t = stat_sums(~ x, bounds = wide), size = stat_size())
   for (model in list(model_poisson(prior = prior_gamma(3, 1)), model_exponential(prior = prior_gamma(3, 1)))) {
     cal <- calibrate(model, st, list(t = mech_laplace(scale = 5), size = mech_gaussian(sd = 4)), n = prior_n("poisson", mean = 15), replicates = 50,
-                     method = "collapse", chains = 1, iter = 1300, warmup = 300, seed = 4, neighbours = "add_remove")
+                     method = "collapse", chains = 1, iter = 700, warmup = 200, seed = 4, neighbours = "add_remove")
     expect_gt(min(summary(cal)$p.value), 1e-4)
   }
 })

@@ -479,8 +479,7 @@ test_that("the gradient of partial pooling is that of the density, in all coordi
   set.seed(11)
   sites <- totals_sites()
   for (pooling in list(partial_pooling(), partial_pooling(~ x, sd = prior_half_t(4, 0.7)), partial_pooling(~ sigma, sd = prior_exponential()))) {
-    for (model in totals_models[1:2]) for (choice in 0:3) {
-      parts <- partial_parts(sites, model, pooling)
+    for (parts in lapply(totals_models[1:2], partial_parts, sites = sites, pooling = pooling)) for (choice in 0:3) {
       problem <- with_coordinates(parts$problem, choice %% 2, choice >= 2)
       state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
       varying <- length(problem$partial$which)
@@ -505,7 +504,7 @@ test_that("the posterior does not depend on the coordinates", {
     problem <- with_coordinates(parts$problem, told, innovates)
     chains <- lapply(1:2, function(k) {
       state <- internal("start_pool")(problem, parts$bound, c(3, 4), k, NULL)
-      internal("run_blocks")(problem, state, 1250, list(warmup = 450, thin = 1), function(...) NULL)$draws
+      internal("run_blocks")(problem, state, 850, list(warmup = 350, thin = 1), function(...) NULL)$draws
     })
     internal("chains_array")(lapply(chains, `colnames<-`, problem$names))
   }
@@ -531,7 +530,7 @@ test_that("five sites of a regression: sampler and releases together keep the pr
     step <- 5 * 4 * ceiling((6 + 5 * 8) / 4) + 1
     state$store[step] <- state$store[step] / 3
     # so that they are short, too
-    draws <- geweke_sites(problem, state, 650, thin = 5)
+    draws <- geweke_sites(problem, state, 400, thin = 5)
     bound <- parts$bound
     mean <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 50000L)$theta)
     coordinates <- internal("site_coordinates")(bound, mean[, c("(Intercept)", "x", "sigma")])
@@ -566,9 +565,9 @@ test_that("a run of partial pooling cut in two is the same run", {
   skip_on_cran()
   set.seed(16)
   sites <- totals_sites(c(first = 40, second = 70, third = 50))
-  whole <- sample_posterior(sites, totals_models$conjugate, pool = "partial", chains = 2, iter = 100, warmup = 60, seed = 1)
-  part <- sample_posterior(sites, totals_models$conjugate, pool = "partial", chains = 2, iter = 80, warmup = 60, seed = 1)
-  expect_identical(extend(part, 20)$draws, whole$draws)
+  whole <- sample_posterior(sites, totals_models$conjugate, pool = "partial", chains = 2, iter = 50, warmup = 30, seed = 1)
+  part <- sample_posterior(sites, totals_models$conjugate, pool = "partial", chains = 2, iter = 40, warmup = 30, seed = 1)
+  expect_identical(extend(part, 10)$draws, whole$draws)
 })
 
 test_that("what partial pooling cannot do is refused", {

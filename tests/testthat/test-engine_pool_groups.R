@@ -246,7 +246,7 @@ test_that("intervals are calibrated", {
                       list(size = stat_counts(~ g, levels), total = stat_by(stat_sums(~ y, list(y = c(0, 1e3))), levels)),
                       list(size = mech_gaussian(sd = 3), total = mech_gaussian(sd = 15)), n = 60)
     fit <- sample_posterior(rel, model_poisson(~ g, prior = prior_gamma(4, 1)), pool = partial_pooling(sd = prior_half_normal(0.5)),
-                            chains = 1, iter = 600, warmup = 300, thin = 3)
+                            chains = 1, iter = 450, warmup = 250, thin = 2)
     draws <- posterior::as_draws_matrix(fit$draws)
     truth <- c(exp(mean), sd, rate[1:2])
     c(colMeans(draws[, 1:4] < rep(truth, each = nrow(draws))), mean(posterior::extract_variable(denoise(fit), "size: g=a") < size[1] + 0.5 - runif(1)))

@@ -141,7 +141,7 @@ test_that("an exponential family of R functions agrees with the rate that it is"
                          r_theta = function(total, n) c(log_rate = log(rgamma(1, 2 + n, 2 + total))),
                          r_records = function(theta, n) rexp(n, exp(theta[["log_rate"]])), support = c(0, Inf))
   pool <- partial_pooling(sd = prior_half_normal(0.7))
-  fit <- pooled(sites, family, pool = pool, chains = 2, iter = 1500)
+  fit <- pooled(sites, family, pool = pool, chains = 2, iter = 850)
   expect_identical(fit$problem$family, "records")
   exact <- pooled(sites, model_exponential(prior = prior_gamma(2, 2)), pool = pool)
   expect_agreement(exp(parameter_draws(fit, "log_rate")), parameter_draws(exact, "rate"))

@@ -22,8 +22,7 @@ test_that("the gradient is that of the density: covariates, walks and correlatio
   skip_on_cran()
   set.seed(1)
   sites <- totals_sites()
-  for (pooling in choices()) for (choice in 0:3) {
-    parts <- partial_parts(sites, totals_models$conjugate, pooling)
+  for (parts in lapply(choices(), partial_parts, sites = sites, model = totals_models$conjugate)) for (choice in 0:3) {
     problem <- with_coordinates(parts$problem, choice %% 2, choice >= 2)
     if (choice == 1) for (j in 1:3) problem$sites[[j]]$fields$precision[1] <- 0
     state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
@@ -152,7 +151,7 @@ test_that("chains of many sites begin with narrow units for what the sites share
   }
   expect_equal(units(three_yes(), model_bernoulli(), 20), c(1, 1))
   # each site gives the spread one piece of information: its standard deviation is a root of their number, about
-  many <- units(three_yes(), model_bernoulli(), 400)
+  many <- units(three_yes(), model_bernoulli(), 200)
   expect_lt(many[2], 0.1)
   expect_gt(many[2], 0.005)
 })
@@ -213,7 +212,7 @@ five_on_logit <- function(at) {
 test_that("a walk of second order over five sites: draws from the prior, weighted by the likelihood", {
   skip_on_cran()
   set.seed(6)
-  count <- 8e5
+  count <- 4e5
   sites <- five_yes()
   at <- seq(-9, 9, by = 0.02)
   log_likelihood <- log(five_on_logit(at))
@@ -225,7 +224,7 @@ test_that("a walk of second order over five sites: draws from the prior, weighte
   log_weight[rowSums(abs(phi) > 9) > 0] <- -Inf
   pool <- partial_pooling(sd = prior_exponential(3), walk = 2)
   for (method in c("collapse", "augment")) {
-    fit <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, method = method, iter = if (method == "augment") 5000 else 3000, seed = 1)
+    fit <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, method = method, iter = if (method == "augment") 3000 else 2000, seed = 1)
     expect_weighted_mean(log(parameter_draws(fit, "sd[logit(prob[yes])]")), log(sd), log_weight)
     for (j in 1:5) {
       draws <- qlogis(parameter_draws(fit, sprintf("prob[yes,%s]", names(sites)[j])))
@@ -297,7 +296,7 @@ test_that("walks and correlations: sampler and releases together keep the prior 
     step <- 5 * 4 * ceiling(size / 4) + 1
     state$store[step] <- state$store[step] / 6
     # so that they are short, too
-    draws <- geweke_sites(problem, state, 700, thin = 5)
+    draws <- geweke_sites(problem, state, 450, thin = 5)
     bound <- parts$bound
     count <- 50000
     mean <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), count)$theta)
@@ -330,10 +329,10 @@ test_that("runs cut in two are the same run; predictions of the next site and of
   set.seed(3)
   sites <- totals_sites(c(first = 40, second = 70, third = 50))
   covariates <- data.frame(site = names(sites), rural = factor(c("yes", "no", "yes")))
-  run <- function(pool, iter) sample_posterior(sites, totals_models$conjugate, pool = pool, chains = 2, iter = iter, warmup = 60, seed = 1)
+  run <- function(pool, iter) sample_posterior(sites, totals_models$conjugate, pool = pool, chains = 2, iter = iter, warmup = 30, seed = 1)
   pool <- partial_pooling(~ (Intercept) + x | rural, sites = covariates, correlation = prior_lkj())
-  part <- run(pool, 80)
-  expect_identical(extend(part, 20)$draws, run(pool, 100)$draws)
+  part <- run(pool, 40)
+  expect_identical(extend(part, 10)$draws, run(pool, 50)$draws)
   expect_true(all(c("ruralyes[(Intercept)]", "ruralyes[x]", "cor[(Intercept),x]") %in% posterior::variables(part$draws)))
   newdata <- data.frame(x = 0:1)
   middle <- predict(part, newdata, site = "new", seed = 1)
@@ -341,9 +340,9 @@ test_that("runs cut in two are the same run; predictions of the next site and of
   # a third of the effect, as two of three sites are rural
   effects <- colMeans(internal("parameter_matrix")(part)[, c("ruralyes[(Intercept)]", "ruralyes[x]")])
   expect_equal(rural[2] - rural[1] - (middle[2] - middle[1]), effects[[2]] / 3)
-  walk <- run("walk", 100)
+  walk <- run("walk", 50)
   expect_identical(posterior::variables(walk$draws)[1:4], c("sd[(Intercept)]", "sd[x]", "sd[log(sigma)]", "(Intercept)[first]"))
-  expect_identical(extend(run("walk", 80), 20)$draws, walk$draws)
+  expect_identical(extend(run("walk", 40), 10)$draws, walk$draws)
   expect_length(predict(walk, newdata, site = "next", seed = 1), 2)
   expect_equal(predict(walk, newdata, site = "third"), unname(drop(cbind(1, 0:1) %*% coef(walk)["third", 1:2])))
   expect_output(print(pool), "correlation lkj\\(eta = 2\\)\n  covariates ruralyes of 3 sites")

@@ -19,7 +19,7 @@ test_that("400 normal records: as the totals' own distribution has it", {
   priors <- list(prior_nig(0, 1 / 4, 2, 6), list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(2, 6)), list(mean = fixed(0.3), sd = prior_inverse_gamma(2, 6)))
   for (noise in list(mech_laplace(scale = 40), mech_gaussian(sd = 40))) {
     release <- as_release(c(123, 3075), squares, noise, n = 400)
-    for (prior in priors) {
+    for (prior in priors[if (noise$kernel == "absolute") 1:3 else 1]) {
       exact <- sample_posterior(release, model_normal(prior = prior), method = "collapse", chains = 2, iter = 800, seed = 1) |> suppressWarnings() |> log_evidence(draws = 2000, seed = 2)
       got <- clt_evidence(release, model_normal(prior = prior))
       expect_match(attr(got, "note"), "approximate")

@@ -126,7 +126,7 @@ test_that("shapes near 0 and values at the bounds stay finite", {
 test_that("parameters given the records: importance sampling from the prior", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(42)
-  k <- 1e5
+  k <- 6e4
   for (case in lone_cases) {
     x <- case$draw(lapply(case$prior(1), rep, 8))
     if (all(x == round(x))) x <- pmin(x, 8)
@@ -141,7 +141,7 @@ test_that("parameters given the records: importance sampling from the prior", {
 test_that("one and two records: importance sampling from the prior", {
   skip_on_cran()
   set.seed(43)
-  k <- 1e5
+  k <- 6e4
   for (case in lone_cases) for (response in c("lm", "logistic")) for (n in 1:2) {
     st <- lone_statistic(case, response)
     released <- stats::setNames(rep(0.3 * n, length(st$components)), st$components)
@@ -156,7 +156,7 @@ test_that("one and two records: importance sampling from the prior", {
     }
     weight <- exp(log_noise("absolute", unname(release$scale), unname(released), total))
     for (passes in if (n == 1) 2 else c(0, 2)) {
-      fit <- sample_posterior(release, lone_model(case, response), method = "augment", chains = 2, iter = 2000, warmup = 600, seed = 3, control = list(passes = passes))
+      fit <- sample_posterior(release, lone_model(case, response), method = "augment", chains = 2, iter = 1300, warmup = 400, seed = 3, control = list(passes = passes))
       expect_weighted(fit, p, weight)
     }
   }
@@ -172,9 +172,9 @@ test_that("joint-distribution test: all kinds beside a normal one and a factor",
     prior <- prior_normal(0, 0.5)
     model <- if (response == "lm") model_lm(prior = prior, sigma = fixed(0.7), covariates = covariates) else model_logistic(prior = prior, covariates = covariates)
     exact <- prior_draws(model, st)
-    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 5000, passes), exact)
+    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 2600, passes), exact)
     # a hundredth of them are effective draws of a normal response
-    expect_prior(geweke(model, st, mech_laplace(scale = 2), 12, if (response == "lm") 14000 else 4000, NULL, warmup = 300L), exact)
+    expect_prior(geweke(model, st, mech_laplace(scale = 2), 12, if (response == "lm") 9000 else 2200, NULL, warmup = 300L), exact)
   }
 })
 

@@ -11,11 +11,11 @@ test_that("the hooks pass debug_model(), products of covariates and lone ones to
   ordered <- joint_statistic(y ~ x + g + z + h, y = c("lo", "mid", "hi"))
   counts <- joint_statistic(y ~ x + g + z + h, y = c(0, 20))
   found <- list(
-    debug_model(model_logistic(factors = "dependent"), st, n = 200),
-    debug_model(model_logistic(y ~ x * g + z + h, factors = "dependent"), st, n = 200),
-    debug_model(model_glm(family = poisson(), factors = "dependent"), counts, n = 200),
-    debug_model(model_glm(family = "cumulative", factors = "dependent"), ordered, n = 200),
-    debug_model(model_glm(family = "categorical", covariates = list(prior_niw(), z = covariate_count()), factors = "dependent"), ordered, n = 200))
+    debug_model(model_logistic(factors = "dependent"), st, n = 100),
+    debug_model(model_logistic(y ~ x * g + z + h, factors = "dependent"), st, n = 100),
+    debug_model(model_glm(family = poisson(), factors = "dependent"), counts, n = 100),
+    debug_model(model_glm(family = "cumulative", factors = "dependent"), ordered, n = 100),
+    debug_model(model_glm(family = "categorical", covariates = list(prior_niw(), z = covariate_count()), factors = "dependent"), ordered, n = 100))
   for (result in found) expect_false(any(result$ok %in% FALSE))
 })
 
@@ -25,14 +25,14 @@ test_that("the joint distribution with clamped records is right", {
   st <- joint_statistic(y ~ x + g + h)
   model <- model_logistic(prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
   exact <- prior_draws(model, st)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 4200, NULL, warmup = 300L), exact)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 2200, 2), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 2400, NULL, warmup = 300L), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 1300, 2), exact)
   st <- joint_statistic(y ~ x + g + h, y = c("lo", "mid", "hi"))
   model <- model_glm(family = "cumulative", prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 4200, NULL, warmup = 300L), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 2400, NULL, warmup = 300L), prior_draws(model, st))
   st <- joint_statistic(y ~ x + g, y = c(0, 6))
   model <- model_glm(family = poisson(), prior = prior_normal(0, 0.5), covariates = numbers, factors = "dependent")
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 4200, NULL, warmup = 300L), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 2400, NULL, warmup = 300L), prior_draws(model, st))
 })
 
 test_that("the joint distribution is right with a lone covariate beside them", {
@@ -81,7 +81,7 @@ test_that("factors are dependent by default where the method, n and the noise al
   set.seed(8)
   st <- joint_statistic(y ~ x + g, y = c(-2, 3))
   release <- simulate_release(model_lm(), st, mech_laplace(epsilon = 5), n = 50)
-  quick <- function(release, model, ...) suppressWarnings(suppressMessages(sample_posterior(release, model, ..., chains = 1, iter = 200, seed = 1, control = list(beside = FALSE))))
+  quick <- function(release, model, ...) suppressWarnings(suppressMessages(sample_posterior(release, model, ..., chains = 1, iter = 60, seed = 1, control = list(beside = FALSE))))
   has_effects <- function(fit) any(grepl("^effect", posterior::variables(fit$draws)))
   fit <- quick(release, model_lm())
   expect_true(has_effects(fit))
@@ -129,7 +129,7 @@ test_that("Simpson's paradox: admissions do not depend on gender given the depar
   people$Admit <- factor(people$Admit, c("Rejected", "Admitted"))
   set.seed(1)
   rel <- simulate_release(people, stat_crossprod(Admit ~ Gender + Dept, lapply(people, levels)), mech_laplace(epsilon = 4))
-  fit <- suppressWarnings(suppressMessages(sample_posterior(rel, model_logistic(), "collapse", chains = 2, iter = 400, seed = 1)))
+  fit <- suppressWarnings(suppressMessages(sample_posterior(rel, model_logistic(), "collapse", chains = 2, iter = 260, seed = 1)))
   own <- stats::coef(stats::glm(Admit ~ Gender + Dept, stats::binomial(), people))
   for (name in names(own)) {
     draws <- as.double(parameter_draws(fit, name))

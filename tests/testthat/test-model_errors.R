@@ -90,7 +90,7 @@ test_that("records without noise: the posterior of a t sample, by quadrature", {
   y <- 1 + 0.8 * rt(25, 2.5)
   st <- stat_crossprod(y ~ 1, list(y = c(-20, 20)))
   model <- model_lm(y ~ 1, prior = prior_normal(0, 5), sigma = prior_exponential(0.5), errors = student(prior_gamma(2, 0.3)))
-  draws <- posterior::as_draws_array(nonprivate_posterior(data.frame(y = y), model, st, iter = 4800, seed = 1)$draws)
+  draws <- posterior::as_draws_array(nonprivate_posterior(data.frame(y = y), model, st, iter = 3200, seed = 1)$draws)
   mu <- seq(-1, 3, length.out = 60)
   sigma <- exp(seq(log(0.1), log(4), length.out = 60))
   df <- exp(seq(0, log(80), length.out = 80))
@@ -112,7 +112,7 @@ test_that("records without noise: the posterior of a t sample, by quadrature", {
 # mean, log sigma and log df of `model` on a grid, weighted by the prior and the likelihood `density(mu, sigma, df)`
 expect_grid <- function(fit, density, prior = function(mu, sigma, df) dnorm(mu, 0, 2) * exp(-sigma) * sigma * dgamma(df, 2, 0.3) * df) {
   grid <- expand.grid(mu = seq(-6, 6, length.out = 45), sigma = exp(seq(log(0.02), log(8), length.out = 24)), df = exp(seq(0, log(60), length.out = 13)))
-  p <- mapply(prior, grid$mu, grid$sigma, grid$df) * mapply(density, grid$mu, grid$sigma, grid$df) * ifelse(grid$df == 1, 0.5, 1)
+  p <- prior(grid$mu, grid$sigma, grid$df) * mapply(density, grid$mu, grid$sigma, grid$df) * ifelse(grid$df == 1, 0.5, 1)
   p <- p / sum(p)
   draws <- lapply(c(mu = "(Intercept)", sigma = "sigma", df = "df"), function(name) parameter_draws(fit, name))
   expect_same_mean(draws$mu, sum(p * grid$mu))
@@ -140,14 +140,14 @@ test_that("the posterior of three records by their noisy total, and by noisy rec
   }
   st <- stat_sums(~ y, list(y = c(-1, 2)), rescale = FALSE)
   release <- as_release(1.7, st, mech_laplace(scale = 0.3), n = 3)
-  fit <- sample_posterior(release, one_mean, iter = 4800, seed = 1)
+  fit <- sample_posterior(release, one_mean, iter = 3200, seed = 1)
   expect_identical(fit$method, "augment")
   expect_grid(fit, total)
 
   values <- c(-0.9, 0.4, 0.6, 0.5, 2.3)
   each <- exp(-abs(outer(values, points, "-")) / 0.15)
   records <- as_release(values, stat_records(~ y, list(y = c(-1, 2))), mech_laplace(scale = 0.15), n = 5)
-  fit <- sample_posterior(records, one_mean, iter = 4800, seed = 1)
+  fit <- sample_posterior(records, one_mean, iter = 3200, seed = 1)
   expect_grid(fit, function(mu, sigma, df) prod(each %*% masses(mu, sigma, df)))
 })
 
@@ -158,19 +158,19 @@ test_that("sampler and releases together keep the prior (Geweke): clamping, df l
   model <- model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(4, 2), errors = student(prior_gamma(6, 1.5)),
                     covariates = fixed(list(mean = 0.2, cov = matrix(0.7))))
   exact <- prior_draws(model, narrow)
-  for (passes in c(0, 2)) expect_prior(geweke(model, narrow, mech_laplace(scale = 1.5), 4, 5200, passes), exact)
-  expect_prior(geweke(model, narrow, mech_gaussian(sd = 1.5), 8, 5200, NULL, warmup = 300L, kinds = c(1, 1, 0, 0)), exact)
+  for (passes in c(0, 2)) expect_prior(geweke(model, narrow, mech_laplace(scale = 1.5), 4, 3000, passes), exact)
+  expect_prior(geweke(model, narrow, mech_gaussian(sd = 1.5), 8, 3000, NULL, warmup = 300L, kinds = c(1, 1, 0, 0)), exact)
   st <- stat_crossprod(y ~ x + g, list(y = c(-1, 2), x = c(-1, 1), g = c("u", "v")))
   model <- model_lm(y ~ x * g, prior = prior_normal(0, 1), sigma = prior_inverse_gamma(4, 2), errors = student(prior_gamma(6, 1.5)),
                     covariates = fixed(list(mean = 0.2, cov = matrix(0.7))), factors = "independent")
-  expect_prior(geweke(model, st, mech_laplace(scale = 1.5), 5, 5200, NULL, warmup = 300L, kinds = c(1, 1, 1, 1)), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 1.5), 5, 3000, NULL, warmup = 300L, kinds = c(1, 1, 1, 1)), prior_draws(model, st))
 })
 
 test_that("many degrees of freedom are normal errors", {
   skip_on_cran()
   set.seed(3)
   release <- simulate_release(data.frame(y = rnorm(60), x = rnorm(60)), line, mech_laplace(epsilon = 5))
-  fit <- function(errors) sample_posterior(release, model_lm(errors = errors), method = "augment", iter = 4800, seed = 1)
+  fit <- function(errors) sample_posterior(release, model_lm(errors = errors), method = "augment", iter = 3200, seed = 1)
   many <- fit(student(1e7))
   normal <- fit(NULL)
   expect_identical(posterior::variables(many$draws), posterior::variables(normal$draws))

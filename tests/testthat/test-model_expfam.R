@@ -66,7 +66,7 @@ test_that("both methods agree with quadrature", {
   s <- seq(300, 1800, length.out = 3000)
   likelihood <- vapply(rate, function(r) sum(dgamma(s, 1200, r) * dnorm(900, s, 80)), 0)
   quantile <- grid_quantile(rate, likelihood * dgamma(rate, 2, 1))
-  fit <- sample_posterior(rel, gamma_family(), method = "clt", chains = 2, iter = 800, warmup = 250, seed = 1)
+  fit <- sample_posterior(rel, gamma_family(), method = "clt", chains = 2, iter = 500, warmup = 200, seed = 1)
   expect_distribution(parameter_draws(fit, "rate"), quantile)
   expect_identical(sample_posterior(rel, gamma_family(), method = "clt", chains = 2, iter = 30, seed = 1)$draws,
                    extend(sample_posterior(rel, gamma_family(), method = "clt", chains = 2, iter = 20, warmup = 15, seed = 1), 10)$draws)
@@ -76,7 +76,7 @@ test_that("both methods agree with quadrature", {
   rate <- seq(0.02, 9, length.out = 600)
   likelihood <- vapply(rate, function(r) sum(dgamma(s, 6, r) * exp(-abs(1.8 - s) / 1.5)), 0)
   family <- gamma_family(r_records = function(theta, n) stats::rgamma(n, 3, theta["rate"]))
-  fit <- sample_posterior(rel, family, method = "augment", chains = 2, iter = 1500, warmup = 400, seed = 2)
+  fit <- sample_posterior(rel, family, method = "augment", chains = 2, iter = 900, warmup = 250, seed = 2)
   expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 1)))
 })
 

@@ -291,7 +291,7 @@ test_that("Student-t coefficients given the records: against a grid", {
   complete <- .Call(internal("ffi_model_complete"), bound$spec, cbind(y, x))
   start <- list(theta = prior_theta(bound, 1), state = internal("new_stream")())
   draws <- internal("reported")(bound, internal("gibbs")(bound, complete, 6, start, c(40000L, 3L), NULL)$theta)
-  grid <- expand.grid(a = seq(-6, 9, length.out = 150), b = seq(-1.5, 4, length.out = 150), s = exp(seq(log(0.15), log(20), length.out = 120)))
+  grid <- expand.grid(a = seq(-6, 9, length.out = 90), b = seq(-1.5, 4, length.out = 90), s = exp(seq(log(0.15), log(20), length.out = 80)))
   residual <- sum(y^2) - 2 * grid$a * sum(y) - 2 * grid$b * sum(x * y) + 6 * grid$a^2 + 2 * grid$a * grid$b * sum(x) + grid$b^2 * sum(x^2)
   # by log sigma
   log_density <- -6 * log(grid$s) - residual / (2 * grid$s^2) + dt(grid$a, 2, log = TRUE) + dt(grid$b / 0.4, 2, log = TRUE) +

@@ -242,7 +242,7 @@ test_that("calibration: a cycle of four", {
   levels <- list(a = c("u", "v", "w"), b = binary, c = binary, d = binary)
   cycle <- ~ a:b + b:c + c:d + d:a
   cal <- calibrate(model_table(cycle, prior_normal(0, 1)), stat_counts(cycle, levels), mech_laplace(epsilon = 4), n = 60, replicates = 35, chains = 1,
-                   iter = 550, warmup = 200, seed = 1, method = "collapse")
+                   iter = 400, warmup = 150, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })

@@ -22,7 +22,7 @@ mixed_records <- function(n) {
 test_that("every hook of the model keeps shapes, streams, sums and distributions", {
   skip_on_cran()
   for (formula in list(both, y ~ s(x, k = 6) + g)) {
-    result <- debug_model(model_lm(formula), sum_of(formula), n = 100)
+    result <- debug_model(model_lm(formula), sum_of(formula), n = 60)
     expect_false(any(result$ok %in% FALSE), info = paste(result$hook[result$ok %in% FALSE], collapse = " "))
   }
 })
@@ -165,8 +165,8 @@ test_that("augment: with z drawn again and again the parameters follow their pri
   st <- sum_of(formula)
   model <- model_lm(formula)
   prior <- prior_draws(model, st, 20000L)
-  for (passes in c(0, 3)) expect_prior(geweke(model, st, mech_laplace(epsilon = 15), 6, 3600, passes), prior)
-  expect_prior(geweke(model, st, mech_laplace(epsilon = 15), 6, 4500, -1, warmup = 300L, kinds = c(1, 1, 0, 0)), prior)
+  for (passes in c(0, 3)) expect_prior(geweke(model, st, mech_laplace(epsilon = 15), 6, 2000, passes), prior)
+  expect_prior(geweke(model, st, mech_laplace(epsilon = 15), 6, 2600, -1, warmup = 300L, kinds = c(1, 1, 0, 0)), prior)
 })
 
 test_that("files, narrow questions, and what fits do", {

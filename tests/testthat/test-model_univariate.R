@@ -466,8 +466,8 @@ test_that("normal records, by quadrature, the mean or the sd unknown", {
 test_that("normal records, by quadrature, mean and sd unknown", {
   skip_on_cran() # takes long; `make test` runs it
   box <- c(-1, 2)
-  mean <- seq(-7, 8, length.out = 181)
-  sd <- exp(seq(log(0.15), log(15), length.out = 91))
+  mean <- seq(-7, 8, length.out = 121)
+  sd <- exp(seq(log(0.15), log(15), length.out = 61))
   grid <- expand.grid(mean = mean, sd = sd)
   cells <- cells_between(box, 50)
   mass <- t(mapply(function(m, s) cell_mass(cells$edges, function(q) pnorm(q, m, s)), grid$mean, grid$sd))
@@ -477,8 +477,8 @@ test_that("normal records, by quadrature, mean and sd unknown", {
   for (case in cases[3:4]) {
     rel <- case_release(case, ~ x + I(x^2), box, c(0.6, 1.5), c(1, 1.5))
     for (name in names(models)) {
-      density <- matrix(cell_density(rel, priors[[name]], mass, cells$value), 181)
-      for (fit in both_samplers(rel, models[[name]], iter = 5400)) {
+      density <- matrix(cell_density(rel, priors[[name]], mass, cells$value), 121)
+      for (fit in both_samplers(rel, models[[name]], iter = 3600)) {
         # sums over a grid even in log sd
         expect_distribution(parameter_draws(fit, "mean"), grid_quantile(mean, drop(density %*% sd)))
         expect_distribution(parameter_draws(fit, "sd"), grid_quantile(sd, colSums(density)))

@@ -58,30 +58,39 @@ test_that("every plug-in has its entry here", {
 
 # ---- sensitivities -----------------------------------------------------------------
 
-# The largest of f(one row or more of records) over records within the bounds: from the best of many
-# records, the numbers among their columns then moved by optim().
-largest_over_records <- function(statistic, rows, f) {
+# The largest size of a record's components, or of the difference of two (`rows`), over records within the bounds: from the
+# best of many records, the numbers among their columns then moved by optim(). `size` is of each row.
+largest_over_records <- function(statistic, rows, size) {
   columns <- statistic$columns
+  components <- evaluator(statistic)
+  # records one after the other, or pairs of them
+  f <- function(x) {
+    t <- components(x)
+    size(if (rows == 1) t else t[c(FALSE, TRUE), , drop = FALSE] - t[c(TRUE, FALSE), , drop = FALSE])
+  }
   if (nrow(columns) == 0) return(f(matrix(0, rows, 0)))
   number <- !columns$variable %in% names(statistic$levels)
   drawn <- possible_records(statistic, 304 * rows)
-  start <- lapply(seq_len(300), function(i) {
-    x <- drawn[(i - 1) * rows + seq_len(rows), , drop = FALSE]
-    x[, number] <- t(pmin(pmax(t(x[, number, drop = FALSE]), columns$lower[number]), columns$upper[number]))
-    x
-  })
-  value <- vapply(start, f, 0)
+  drawn[, number] <- t(pmin(pmax(t(drawn[, number, drop = FALSE]), columns$lower[number]), columns$upper[number]))
+  value <- f(drawn)
   if (!any(number)) return(max(value))
   lower <- rep(columns$lower[number], each = rows)
   upper <- rep(columns$upper[number], each = rows)
+  step <- 1e-6 * (upper - lower)
   best <- vapply(order(-value)[1:4], function(k) {
-    x <- start[[k]]
-    moved <- function(z) {
-      x[, number] <- z
-      f(x)
+    x <- drawn[(k - 1) * rows + seq_len(rows), , drop = FALSE]
+    moved <- function(...) {
+      f(do.call(rbind, lapply(list(...), function(z) {
+        x[, number] <- z
+        x
+      })))
     }
-    max(value[k], stats::optim(as.vector(x[, number]), moved, method = "L-BFGS-B", lower = lower, upper = upper,
-                               control = list(fnscale = -1, factr = 10, ndeps = 1e-6 * (upper - lower)))$value)
+    slopes <- function(z) {
+      ends <- lapply(seq_along(z), function(j) list(replace(z, j, min(z[j] + step[j], upper[j])), replace(z, j, max(z[j] - step[j], lower[j]))))
+      at <- matrix(do.call(moved, unlist(ends, FALSE)), 2L)
+      (at[1L, ] - at[2L, ]) / vapply(seq_along(z), function(j) ends[[j]][[1L]][j] - ends[[j]][[2L]][j], 0)
+    }
+    max(value[k], stats::optim(as.vector(x[, number]), moved, slopes, method = "L-BFGS-B", lower = lower, upper = upper, control = list(fnscale = -1, factr = 10))$value)
   }, 0)
   max(best)
 }
@@ -96,12 +105,11 @@ only_bounded <- function(statistic) {
 test_that("every statistic: its sensitivities are what one record can do at most, and it can", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(7)
-  norms <- list(L1 = function(t) sum(abs(t)), L2 = function(t) sqrt(sum(t^2)))
+  norms <- list(L1 = function(t) rowSums(abs(t)), L2 = function(t) sqrt(rowSums(t^2)))
   for (statistic in c(every_statistic, size_statistics)) {
-    components <- evaluator(statistic)
     for (norm in names(norms)) {
       label <- paste(class(statistic)[1], norm)
-      change <- largest_over_records(statistic, 2, function(x) norms[[norm]](diff(components(x))))
+      change <- largest_over_records(statistic, 2, norms[[norm]])
       declared <- sensitivity(statistic, norm, "replace")
       expect_identical(declared, sensitivity(statistic, norm))
       expect_lte(change, declared * (1 + 1e-9), label = label)
@@ -110,7 +118,7 @@ test_that("every statistic: its sensitivities are what one record can do at most
         expect_error(sensitivity(statistic, norm, "add_remove"), class = "noiseaware_error_neighbours")
         next
       }
-      added <- largest_over_records(statistic, 1, function(x) norms[[norm]](components(x)))
+      added <- largest_over_records(statistic, 1, norms[[norm]])
       expect_equal(sensitivity(statistic, norm, "add_remove"), added, tolerance = 1e-9, label = label)
     }
   }
@@ -129,7 +137,7 @@ fitting <- function(model, statistics = c(number_statistics, code_statistics)) {
 test_that("every model: its hooks keep shapes, streams, sums, and the distributions of update, prior density, moves", {
   skip_on_cran() # takes long; `make test` runs it
   for (name in names(registry_models)) {
-    result <- debug_model(registry_models[[name]], fitting(registry_models[[name]]), n = 300)
+    result <- debug_model(registry_models[[name]], fitting(registry_models[[name]]), n = 100)
     expect_false(any(result$ok %in% FALSE), info = paste(name, paste(result$hook[result$ok %in% FALSE], collapse = " ")))
     expect_gte(sum(result$ok %in% TRUE), 9)
   }
@@ -137,7 +145,7 @@ test_that("every model: its hooks keep shapes, streams, sums, and the distributi
                   list(model_naive_bayes("g"), wide_statistics$counts), list(model_lm(), wide_statistics$smooth),
                   list(model_logistic(z ~ y + g), stat_crossprod(z ~ y + g, c(list(z = c(0, 1)), wide[c("y", "g")]))))
   for (pair in several) {
-    result <- debug_model(pair[[1]], pair[[2]], n = 300)
+    result <- debug_model(pair[[1]], pair[[2]], n = 100)
     expect_false(any(result$ok %in% FALSE), info = paste(class(pair[[1]])[1], paste(result$hook[result$ok %in% FALSE], collapse = " ")))
   }
 })
@@ -152,8 +160,8 @@ test_that("every model, statistic and kernel: running totals equal their recompu
       set.seed(tried)
       value <- runif(length(st$components), 0, 20)
       run <- function(iter) sample_posterior(as_release(value, st, mechanism, 37), registry_models[[model]], method = "augment",
-                                             chains = 1, iter = iter, warmup = 60, seed = 5)
-      fit <- tryCatch(run(160), noiseaware_error_variables = function(e) NULL)
+                                             chains = 1, iter = iter, warmup = 30, seed = 5)
+      fit <- tryCatch(run(80), noiseaware_error_variables = function(e) NULL)
       if (is.null(fit)) next
       tried <- tried + 1
       state <- fit$chains[[1]]$state
@@ -162,8 +170,8 @@ test_that("every model, statistic and kernel: running totals equal their recompu
       total <- total_records(fit$release$statistic, x)
       inside <- fit$problem$where
       expect_equal(state$residual[inside], (value - total) / fit$problem$scale[inside], tolerance = 1e-9, info = paste(model, class(st)[1]))
-      expect_equal(as.numeric(posterior::subset_draws(denoise(fit), iteration = 100)), total, tolerance = 1e-9)
-      expect_identical(extend(run(90), 70)$draws, fit$draws)
+      expect_equal(as.numeric(posterior::subset_draws(denoise(fit), iteration = 50)), total, tolerance = 1e-9)
+      expect_identical(extend(run(45), 35)$draws, fit$draws)
     }
   }
   expect_gte(tried, 25)

@@ -276,7 +276,7 @@ survey <- function(kind, seed, cdf, mean, sd, kurtosis, keep, per_chunk = functi
   stream <- seeded(seed)
   bins <- pairs <- moments <- extra <- 0
   kept <- list()
-  chunks <- 20L
+  chunks <- 8L
   size <- 5e5L
   for (chunk in seq_len(chunks)) {
     drawn <- draw(stream, kind, size)

@@ -63,7 +63,7 @@ test_that("rescaled sensitivities are what one record can do at most, and it can
         width <- rowSums(inside[seq_len(2 * m), , drop = FALSE] - inside[2 * m + seq_len(2 * m), , drop = FALSE])
         -(at[seq_len(2 * m)] - at[2 * m + seq_len(2 * m)]) / width
       }
-      found <- replicate(25, {
+      found <- replicate(12, {
         start <- ifelse(runif(2 * m) < 0.5, sample(c(-1, 1), 2 * m, TRUE), runif(2 * m, -1, 1))
         -optim(start, value, gradient, method = "L-BFGS-B", lower = -1, upper = 1, control = list(factr = 10, maxit = 500))$value
       })

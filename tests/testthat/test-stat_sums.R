@@ -206,7 +206,7 @@ test_that("no pair of records goes beyond the sensitivity, found by maximisation
         w <- matrix(sums_records(st, 4000), ncol = q)
         expect_lte(max(sums_distance(sums_eval(st, v), sums_eval(st, w), norm)), bound * (1 + 1e-12))
         value <- function(p) -sums_distance(sums_eval(st, p[1:q]), sums_eval(st, p[q + 1:q]), norm)
-        found <- replicate(6, {
+        found <- replicate(3, {
           start <- runif(2 * q, c(lower, lower), c(upper, upper))
           -optim(start, value, method = "L-BFGS-B", lower = c(lower, lower), upper = c(upper, upper))$value
         })

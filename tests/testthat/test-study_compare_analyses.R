@@ -99,13 +99,13 @@ test_that("a design is a calibration for each cell", {
   skip_on_cran() # takes long; `make test` runs it
   narrow <- stat_sums(~ x, bounds = list(x = c(-10, 10)))
   wide <- stat_sums(~ x, bounds = list(x = c(-100, 100)))
-  expect_warning(design(known$model, wide, epsilon = 1e-4, n = 5, replicates = 4, chains = 1, iter = 2000, seed = 1), "epsilon = 1e-04, n = 5: mean",
+  expect_warning(design(known$model, wide, epsilon = 1e-4, n = 5, replicates = 4, chains = 1, iter = 1000, seed = 1), "epsilon = 1e-04, n = 5: mean",
                  class = "noiseaware_warning_prior")
-  plan <- suppressWarnings(design(known$model, list(narrow = narrow, wide = wide), epsilon = c(0.5, 5), n = c(20, 80), replicates = 6, chains = 1,
-                                  iter = 400, seed = 1), classes = "noiseaware_warning_prior")
+  plan <- suppressWarnings(design(known$model, list(narrow = narrow, wide = wide), epsilon = c(0.5, 5), n = c(20, 80), replicates = 4, chains = 1,
+                                  iter = 200, seed = 1), classes = "noiseaware_warning_prior")
   expect_identical(nrow(plan), 8L)
   cell <- plan[plan$statistic == "wide" & plan$epsilon == 5 & plan$n == 80, ]
-  cal <- calibrate(known$model, wide, mech_laplace(epsilon = 5), 80, 6, chains = 1, iter = 400, seed = 1)
+  cal <- calibrate(known$model, wide, mech_laplace(epsilon = 5), 80, 4, chains = 1, iter = 200, seed = 1)
   r <- cal$results[cal$results$variable == "mean", ]
   expect_equal(cell$sd, mean(r$sd))
   expect_equal(cell$rmse, sqrt(mean((r$mean - r$truth)^2)))

@@ -40,13 +40,13 @@ test_that("counts of exits with little noise have the p-values of the log-rank t
   expect_lt(abs(two$p.value - log_rank(survival::survdiff(survival::Surv(time, status) ~ celltype, lung_cancer), 2)), 0.02)
   # other log hazard ratios than 0, with the estimate and the interval of Cox's model
   cox <- survival::coxph(survival::Surv(time, status) ~ factor(celltype, types$celltype), lung_cancer)
-  at <- function(null) private_test(released, asked, null = null, interval = FALSE, seed = 1)$p.value
+  at <- function(null) private_test(released, asked, null = null, interval = FALSE, replicates = 399, seed = 1)$p.value
   expect_gt(at(stats::coef(cox)), 0.4)
   expect_lt(max(at(stats::confint(cox)[1L]), at(stats::confint(cox)[2L])), 0.15)
   expect_output(print(two), "Two hazards, proportional, from a private release")
   # no difference between treatments
   treated <- transform(survival::veteran, trt = factor(trt))
-  several <- private_test(exits(treated, Surv(time, status) ~ trt, times, list(trt = c("1", "2"))), Surv(time, status) ~ trt, interval = FALSE, seed = 1)
+  several <- private_test(exits(treated, Surv(time, status) ~ trt, times, list(trt = c("1", "2"))), Surv(time, status) ~ trt, interval = FALSE, replicates = 499, seed = 1)
   expect_lt(abs(several$p.value - log_rank(survival::survdiff(survival::Surv(time, status) ~ trt, treated), 2)), 0.06)
   four <- list(celltype = levels(survival::veteran$celltype))
   all <- private_test(exits(survival::veteran, asked, times, four, 0.1), asked, seed = 1, replicates = 199)

@@ -73,7 +73,7 @@ test_that("the observed number is one of those that it is ranked among", {
 test_that("at the truth p-values are uniform", {
   skip_on_cran()
   statistic <- stat_sums(~ y + I(y^2), list(y = c(0, 3)))
-  p <- vapply(1:250, function(i) {
+  p <- vapply(1:150, function(i) {
     set.seed(i)
     release <- simulate_release(data.frame(y = rnorm(12, 1)), statistic, mech_laplace(epsilon = 2))
     sim <- simulator(release, model_normal(), 19, seed = i)
@@ -84,8 +84,8 @@ test_that("at the truth p-values are uniform", {
   }, 0)
   counts <- tabulate(round(20 * p), 20L)
   expect_gt(stats::chisq.test(counts)$p.value, 1e-4)
-  expect_lte(mean(p <= 0.05), 0.05 + 4 * sqrt(0.05 * 0.95 / 250))
-  expect_gte(mean(p <= 0.1), 0.1 - 4 * sqrt(0.1 * 0.9 / 250))
+  expect_lte(mean(p <= 0.05), 0.05 + 4 * sqrt(0.05 * 0.95 / 150))
+  expect_gte(mean(p <= 0.1), 0.1 - 4 * sqrt(0.1 * 0.9 / 150))
 })
 
 test_that("true null hypotheses with nuisance parameters are not rejected too often", {
