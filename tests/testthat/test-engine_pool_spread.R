@@ -212,7 +212,7 @@ five_on_logit <- function(at) {
 test_that("a walk of second order over five sites: draws from the prior, weighted by the likelihood", {
   skip_on_cran()
   set.seed(6)
-  count <- 4e5
+  count <- 8e5
   sites <- five_yes()
   at <- seq(-9, 9, by = 0.02)
   log_likelihood <- log(five_on_logit(at))

@@ -341,8 +341,8 @@ test_that("what does not fit together is refused", {
 
 # ---- totals of the response ----------------------------------------------------------------
 
-totals_fit <- function(release, model, iter = 4000, ...) {
-  fit <- suppressWarnings(sample_posterior(release, model, chains = 2, iter = iter, warmup = 1000, seed = 1, ...))
+totals_fit <- function(release, model, iter = 4000, warmup = 1000, ...) {
+  fit <- suppressWarnings(sample_posterior(release, model, chains = 2, iter = iter, warmup = warmup, seed = 1, ...))
   expect_identical(fit$problem$family, "public_totals")
   fit
 }
@@ -372,7 +372,7 @@ test_that("densities have their slopes; totals are distributed as those of recor
   for (case in cases) {
     y <- 2 + given$x + rnorm(n)
     rel <- simulate_release(cbind(given, y), case[[1L]], case[[2L]], public = ~ x + g + e)
-    fit <- totals_fit(rel, model_lm(case[[3L]], prior = prior_normal(), sigma = prior_half_normal(2)), chains = 1, iter = 60)
+    fit <- totals_fit(rel, model_lm(case[[3L]], prior = prior_normal(), sigma = prior_half_normal(2)), iter = 150, warmup = 100)
     state <- fit$chains[[1L]]$state
     fields <- fit$problem$fields
     told <- fit$problem$summed
@@ -395,7 +395,7 @@ test_that("densities have their slopes; totals are distributed as those of recor
     spec <- internal("statistic_spec")(rel$statistic)
     numbers <- internal("statistic_records")(rel$statistic, one, NULL, FALSE)
     response <- match("y", rel$statistic$columns$name)
-    total_again <- function() .Call(internal("ffi_stat_total"), spec, `[<-`(numbers, seq_len(n), response, eta + sigma * rnorm(n)))
+    total_again <- function() .Call(internal("ffi_stat_total"), spec, replace(numbers, response, list(eta + sigma * rnorm(n))))
     expect_equal(.Call(internal("ffi_stat_total"), spec, numbers), unname(total(one)))
     expect_equal(simulate_release(one, case[[1L]], mech_gaussian(sd = 1e-9), public = ~ x + g + e)$value, total(one), tolerance = 1e-6)
     made <- replicate(1000, total_again()[told])

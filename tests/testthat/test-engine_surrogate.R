@@ -240,9 +240,9 @@ test_that("the joint distribution is right, for both densities and every kind of
     some <- intersect(c("(Intercept)", "x1", "sigma", "mean[x1]", "cov[x1,x1]", "cov[x2,x1]", "x1[high]", "apart"), colnames(prior))
     # one chain seldom leaves the tails of a response's coefficients, and does not know how seldom
     chains <- if (kind %in% c("logistic", "categorical", "negative_binomial")) 4L else 1L
-    for (exact in switch(kind, categorical = 1, negative_binomial = 0, 0:1)) {
+    for (exact in switch(kind, cut = , categorical = 1, negative_binomial = 0, 0:1)) {
       each <- replicate(chains, simplify = FALSE, {
-        geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (kind == "categorical") 2400 else if (chains > 1L) 1100 else if (exact == 1) 1700 else 1000,
+        geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (kind == "categorical") 2400 else if (chains > 1L) 1100 else if (exact == 1) 3300 else 2000,
                passes = NULL, warmup = 300L, prepare = function(state, problem) {
                  state$surrogate[c(2, 4)] <- c(if (exact == 1) 2 else 0.6, exact) # the share of a length, and which density
                  if (kind == "factor") state$surrogate[9] <- 1 # a surrogate that knows no bounds

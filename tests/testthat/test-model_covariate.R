@@ -172,9 +172,9 @@ test_that("joint-distribution test: all kinds beside a normal one and a factor",
     prior <- prior_normal(0, 0.5)
     model <- if (response == "lm") model_lm(prior = prior, sigma = fixed(0.7), covariates = covariates) else model_logistic(prior = prior, covariates = covariates)
     exact <- prior_draws(model, st)
-    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 2600, passes), exact)
+    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 5000, passes), exact)
     # a hundredth of them are effective draws of a normal response
-    expect_prior(geweke(model, st, mech_laplace(scale = 2), 12, if (response == "lm") 9000 else 2200, NULL, warmup = 300L), exact)
+    expect_prior(geweke(model, st, mech_laplace(scale = 2), 12, if (response == "lm") 14000 else 4000, NULL, warmup = 300L), exact)
   }
 })
 

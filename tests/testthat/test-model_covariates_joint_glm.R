@@ -25,14 +25,14 @@ test_that("the joint distribution with clamped records is right", {
   st <- joint_statistic(y ~ x + g + h)
   model <- model_logistic(prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
   exact <- prior_draws(model, st)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 2400, NULL, warmup = 300L), exact)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 1300, 2), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 4200, NULL, warmup = 300L), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 2200, 2), exact)
   st <- joint_statistic(y ~ x + g + h, y = c("lo", "mid", "hi"))
   model <- model_glm(family = "cumulative", prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 2400, NULL, warmup = 300L), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 4200, NULL, warmup = 300L), prior_draws(model, st))
   st <- joint_statistic(y ~ x + g, y = c(0, 6))
   model <- model_glm(family = poisson(), prior = prior_normal(0, 0.5), covariates = numbers, factors = "dependent")
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 2400, NULL, warmup = 300L), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 4200, NULL, warmup = 300L), prior_draws(model, st))
 })
 
 test_that("the joint distribution is right with a lone covariate beside them", {

@@ -153,6 +153,7 @@ test_that("every model: its hooks keep shapes, streams, sums, and the distributi
 test_that("every model, statistic and kernel: running totals equal their recomputation, a chain cut in two is the same chain", {
   skip_on_cran() # takes long; `make test` runs it
   tried <- 0
+  seen <- character()
   for (model in names(registry_models)) {
     for (st in c(number_statistics, code_statistics)) {
       mechanism <- registry_mechanisms[[1 + tried %% 2]] # both kernels in turn
@@ -171,7 +172,9 @@ test_that("every model, statistic and kernel: running totals equal their recompu
       inside <- fit$problem$where
       expect_equal(state$residual[inside], (value - total) / fit$problem$scale[inside], tolerance = 1e-9, info = paste(model, class(st)[1]))
       expect_equal(as.numeric(posterior::subset_draws(denoise(fit), iteration = 50)), total, tolerance = 1e-9)
-      expect_identical(extend(run(45), 35)$draws, fit$draws)
+      # a part of a chain of each model, and of each statistic
+      if (!all(c(model, class(st)[1]) %in% seen)) expect_identical(extend(run(45), 35)$draws, fit$draws)
+      seen <- c(seen, model, class(st)[1])
     }
   }
   expect_gte(tried, 25)

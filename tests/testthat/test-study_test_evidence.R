@@ -108,7 +108,7 @@ test_that("a slope has the Bayes factor of test_hypothesis(), and other tests ha
   set.seed(1)
   data <- data.frame(x = rnorm(60))
   data$y <- data$x / 2 + rnorm(60)
-  released <- simulate_release(data, stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-6, 6)), outside = "none"), mech_gaussian(sd = 1))
+  released <- simulate_release(data, stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-6, 6)), outside = "none"), mech_gaussian(sd = 0.1))
   either <- test_hypothesis(released, "x", model_lm(y ~ x, prior_nig()), seed = 1)
   expect_identical(factor_of(released, y ~ x, bayes_factor = TRUE, seed = 1), either)
   refused <- function(...) expect_error(factor_of(..., bayes_factor = TRUE), class = "noiseaware_error_argument")
