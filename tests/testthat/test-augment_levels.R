@@ -14,7 +14,7 @@ test_that("the joint distribution is right, with weights that are not all 1", {
   set.seed(12)
   for (kind in c("lm", "logistic")) {
     case <- levels_case(kind)
-    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 3000, passes = NULL, warmup = 300L)
+    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 5500, passes = NULL, warmup = 300L)
     prior <- prior_draws(case$model, case$statistic)
     for (v in c("prob[g=a]", "prob[g=b]", "(Intercept)", "gb", "x1")) {
       expect_distribution(draws[, v], function(p) stats::quantile(prior[, v], p, names = FALSE))

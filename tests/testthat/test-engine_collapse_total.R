@@ -8,7 +8,11 @@ total_fit <- function(release, model, ...) sample_posterior(release, model, meth
 noise_at <- function(rel, mechanism, s) log_noise(mechanism$kernel, unname(rel$scale), unname(rel$value), cbind(s))
 
 check_mixture <- function(fit, s, log_weight, shape, rate) {
-  p <- exp(log_weight - max(log_weight))
+  likely <- log_weight > max(log_weight) - 40
+  s <- s[likely]
+  shape <- shape[likely]
+  rate <- rate[likely]
+  p <- exp(log_weight[likely] - max(log_weight))
   p <- p / sum(p)
   cumulative <- function(x) sum(p * stats::pgamma(x, shape, rate))
   ends <- range(stats::qgamma(c(1e-6, 1 - 1e-6), shape[which.max(p)], rate[which.max(p)]), parameter_draws(fit, "rate")) * c(0.5, 2)

@@ -92,12 +92,12 @@ test_that("any bend leaves the joint distribution as it is", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(3)
   model <- model_normal(prior = prior_nig(5, 2, 3, 1))
-  expect_prior(geweke_totals(model, far_statistic(), mech_laplace(scale = 3), 8, 3500, fields = list(bend = any_bend(1))), prior_draws(model, far_statistic()))
+  expect_prior(geweke_totals(model, far_statistic(), mech_laplace(scale = 3), 8, 6000, fields = list(bend = any_bend(1))), prior_draws(model, far_statistic()))
   old <- set_constant("surrogate_bend", function(...) any_bend(1))
   on.exit(set_constant("surrogate_bend", old))
   for (exact in 0:1) {
     # the mean goes slowly: 3,000 iterations have a handful of effective draws, and do not tell so
-    draws <- geweke(model, far_statistic(), mech_laplace(scale = 3), n = 12, iterations = 25000, passes = NULL, warmup = 300L, prepare = function(state, problem) {
+    draws <- geweke(model, far_statistic(), mech_laplace(scale = 3), n = 12, iterations = 40000, passes = NULL, warmup = 300L, prepare = function(state, problem) {
       state$surrogate[c(2, 4)] <- c(1, exact)
       state
     })

@@ -15,8 +15,8 @@ released <- function(data, epsilon) {
   simulate_release(data, list(size = stat_counts(~ g, levels), total = total), list(size = mech_exact(), total = mech_laplace(epsilon = epsilon)))
 }
 
-fitted_to <- function(release, ways = "separate", ...) {
-  suppressMessages(sample_posterior(release, model_lm(y ~ x + (1 | g)), pool = partial_pooling(covariates = ways), seed = 1, chains = 2, iter = 400, ...))
+fitted_to <- function(release, ways = "separate", ..., iter = 400) {
+  suppressMessages(sample_posterior(release, model_lm(y ~ x + (1 | g)), pool = partial_pooling(covariates = ways), seed = 1, chains = 2, iter = iter, ...))
 }
 
 test_that("slopes are doubted where noise hides how much a covariate varies within groups", {
@@ -45,7 +45,7 @@ test_that("the ratio is that of the noise to the records' squares about their me
   skip_on_cran() # takes long; `make test` runs it
   data <- narrow()
   release <- released(data, 150)
-  fit <- suppressWarnings(fitted_to(release))
+  fit <- suppressWarnings(fitted_to(release, iter = 150))
   squares <- tapply(data$x / 8, data$g, function(x) sum((x - mean(x))^2))
   scale <- unique(release$scale[grepl("x^2", names(release$value), fixed = TRUE)])
   expect_length(scale, 1L)
