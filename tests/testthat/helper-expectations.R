@@ -37,6 +37,33 @@ expect_false <- function(object, info = NULL, label = NULL) {
   testthat::expect_false(object, info = info, label = label %||% text_of(substitute(object)))
 }
 
+of_order <- function(compare, otherwise) {
+  function(object, expected, label = NULL, expected.label = NULL) {
+    if (isTRUE(compare(object, expected))) return(passed(object))
+    otherwise(object, expected, label = label %||% text_of(substitute(object)), expected.label = expected.label %||% text_of(substitute(expected)))
+  }
+}
+
+expect_lt <- of_order(`<`, testthat::expect_lt)
+expect_lte <- of_order(`<=`, testthat::expect_lte)
+expect_gt <- of_order(`>`, testthat::expect_gt)
+expect_gte <- of_order(`>=`, testthat::expect_gte)
+
+expect_null <- function(object, info = NULL, label = NULL) {
+  if (is.null(object)) return(passed(object))
+  testthat::expect_null(object, info = info, label = label %||% text_of(substitute(object)))
+}
+
+expect_length <- function(object, n) {
+  if (length(object) == n) return(passed(object))
+  testthat::expect_length(object, n)
+}
+
+expect_named <- function(object, expected, ...) {
+  if (!missing(expected) && identical(names(object), expected)) return(passed(object))
+  testthat::expect_named(object, expected, ...)
+}
+
 # what pp_check() plots
 check_of <- function(fit, ...) bayesplot::pp_check(fit, ...)$data
 

@@ -52,7 +52,7 @@ expect_prior_weighted <- function(fit, tables, log_p, cells, levels, draws = 150
   theta <- internal("reported")(fit$bound, .Call(internal("ffi_model_prior"), fit$bound$spec, internal("new_stream")(), draws)$theta)
   log_cell <- pmax(log_cells_of(theta, cells, levels, internal("stats_family")(fit$bound$model)), -1e4) # 0 times the log of 0 is 0
   ways <- lfactorial(rowSums(tables)) - rowSums(lfactorial(tables)) + log_p
-  weight <- rowSums(exp(sweep(log_cell %*% t(tables), 2L, ways, `+`)))
+  weight <- drop(exp(log_cell %*% t(tables)) %*% exp(ways))
   share <- weight / sum(weight)
   for (name in fit$bound$parameters) for (power in 1:2) {
     exact <- sum(share * theta[, name]^power)

@@ -73,8 +73,7 @@ expect_weighted <- function(fit, exact, weight, errors = 5) {
     for (p in c(0.1, 0.5, 0.9)) {
       at <- exact[[j]][order][which(cumulative >= p)[1]]
       below <- draws <= at
-      error <- sqrt(posterior::mcse_mean(below + 0)^2 + p * (1 - p) / size)
-      expect_lt(abs(mean(below) - p) / error, errors, label = paste(names[j], p))
+      expect_estimated_mean(below + 0, p, sqrt(p * (1 - p) / size), errors, label = paste(names[j], p))
     }
   }
 }

@@ -136,7 +136,7 @@ prior_predictive <- function(model, numbers, factors, response = c(-3, 9)) {
   names(covariates) <- paste0("x", seq_along(covariates))
   st <- stat_crossprod(stats::reformulate(names(covariates), "y"), c(list(y = response), covariates))
   bound <- internal("bind_model")(model, st)
-  theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(c(5, 1)), 1500L)$theta
+  theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(c(5, 1)), 700L)$theta
   stream <- internal("new_stream")(c(6, 1))
   records <- lapply(seq_len(ncol(theta)), function(i) {
     drawn <- .Call(internal("ffi_model_records"), bound$spec, theta[, i], 8L, stream)
