@@ -10,12 +10,12 @@ test_that("the hooks pass debug_model(), products of covariates and lone ones to
   st <- joint_statistic(y ~ x + g + z + h)
   ordered <- joint_statistic(y ~ x + g + z + h, y = c("lo", "mid", "hi"))
   counts <- joint_statistic(y ~ x + g + z + h, y = c(0, 20))
-  found <- list(
+  found <- with_trials(700L, list(
     debug_model(model_logistic(factors = "dependent"), st, n = 100),
     debug_model(model_logistic(y ~ x * g + z + h, factors = "dependent"), st, n = 100),
     debug_model(model_glm(family = poisson(), factors = "dependent"), counts, n = 100),
     debug_model(model_glm(family = "cumulative", factors = "dependent"), ordered, n = 100),
-    debug_model(model_glm(family = "categorical", covariates = list(prior_niw(), z = covariate_count()), factors = "dependent"), ordered, n = 100))
+    debug_model(model_glm(family = "categorical", covariates = list(prior_niw(), z = covariate_count()), factors = "dependent"), ordered, n = 100)))
   for (result in found) expect_false(any(result$ok %in% FALSE))
 })
 

@@ -22,7 +22,7 @@ mixed_records <- function(n) {
 test_that("every hook of the model keeps shapes, streams, sums and distributions", {
   skip_on_cran()
   for (formula in list(both, y ~ s(x, k = 6) + g)) {
-    result <- debug_model(model_lm(formula), sum_of(formula), n = 60)
+    result <- with_trials(700L, debug_model(model_lm(formula), sum_of(formula), n = 60))
     expect_false(any(result$ok %in% FALSE), info = paste(result$hook[result$ok %in% FALSE], collapse = " "))
   }
 })

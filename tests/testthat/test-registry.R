@@ -137,7 +137,7 @@ fitting <- function(model, statistics = c(number_statistics, code_statistics)) {
 test_that("every model: its hooks keep shapes, streams, sums, and the distributions of update, prior density, moves", {
   skip_on_cran() # takes long; `make test` runs it
   for (name in names(registry_models)) {
-    result <- debug_model(registry_models[[name]], fitting(registry_models[[name]]), n = 100)
+    result <- with_trials(700L, debug_model(registry_models[[name]], fitting(registry_models[[name]]), n = 100))
     expect_false(any(result$ok %in% FALSE), info = paste(name, paste(result$hook[result$ok %in% FALSE], collapse = " ")))
     expect_gte(sum(result$ok %in% TRUE), 9)
   }
@@ -145,7 +145,7 @@ test_that("every model: its hooks keep shapes, streams, sums, and the distributi
                   list(model_naive_bayes("g"), wide_statistics$counts), list(model_lm(), wide_statistics$smooth),
                   list(model_logistic(z ~ y + g), stat_crossprod(z ~ y + g, c(list(z = c(0, 1)), wide[c("y", "g")]))))
   for (pair in several) {
-    result <- debug_model(pair[[1]], pair[[2]], n = 100)
+    result <- with_trials(700L, debug_model(pair[[1]], pair[[2]], n = 100))
     expect_false(any(result$ok %in% FALSE), info = paste(class(pair[[1]])[1], paste(result$hook[result$ok %in% FALSE], collapse = " ")))
   }
 })
