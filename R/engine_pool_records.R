@@ -24,6 +24,7 @@ pooled_records_problem <- function(problem, pooling, bound, releases, call) {
                           likelihood = if (has_flat_likelihood(bound)) likelihood_spec(bound), reference = as.double(reference), vary = names,
                           parameters = own$parameters, design = pooling$design, reported = unname(called[own$parameters]), shown = unname(called[shown]),
                           heads = unname(called[heads]))
+  problem$partial$mirror <- mirror_of_sites(problem, bound, own, releases)
   problem$sites <- lapply(stats::setNames(nm = names(problem$sites)), function(site) {
     c(problem$sites[[site]], list(fields = list(covariate = as.double(design[match(site, names(releases)), ]))))
   })
@@ -35,6 +36,16 @@ pooled_records_problem <- function(problem, pooling, bound, releases, call) {
   spread <- c(rep(0.5, length(vary)), effect_sd, rep(0.3, NROW(pairs)))
   problem$begin <- list(pairs = NROW(pairs), scale = scale[vary], sd = as.double(c(pmin(problem$move_sd[own$places], scale), spread)), effects = length(effect_sd))
   problem
+}
+
+# Where sites of normal records have even powers alone, about one point: which of their parameters is the mean, and this point for the records and for the mean
+# as theta has it (src/pool/mirrored_sites.c).
+mirror_of_sites <- function(problem, bound, own, releases) {
+  partial <- problem$partial
+  if (!bound$spec$name %in% c("normal", "lm") || nrow(bound$columns) != 1L || partial$walk > 0 || length(partial$effect_sd) || !1 %in% own$places) return(NULL)
+  origins <- lapply(releases, function(release) record_reflections(bound, component_parts(release))$origin)
+  if (any(lengths(origins) != 1L) || length(unique(unlist(origins))) != 1L) return(NULL)
+  list(mean = match(1, own$places) - 1L, records = origins[[1L]], at = origins[[1L]] - if (is_regression(bound)) bound_centring(bound)$shift[1L] else 0)
 }
 
 # Parameters of a site, natural ones and their coordinates: `places` in theta. For regressions these are the coefficients and what else the response depends on;

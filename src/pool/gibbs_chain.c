@@ -202,6 +202,7 @@ int pool_records_create(struct pool_records *s) {
     s->gradients = s->likelihood.class || model->likelihood;
     if (s->gradients) pool_records_given_create(s);
     pool_walks_create(s);
+    if (s->mirror.made) pool_mirror_create(s);
     s->density.model = model;
     s->density.column = plugin_memory((size_t)model->columns, sizeof(double *));
     DOUBLES(model->parameters, &s->work.trial, &s->work.theta, &s->work.site_step,
@@ -352,6 +353,7 @@ static int make_round(struct pool_records *s, int iteration, int warmup, int rou
     *accepted = n > 0 ? sum / n : 1;
     if (s->gradients) s->given.leapfrogs += pool_records_given_move(s, iteration, warmup);
     pool_walks_move(s, learning);
+    if (s->mirror.made) pool_mirror_move(s);
     return PLUGIN_OK;
 }
 

@@ -80,6 +80,10 @@ struct pool_records {
     int movable; /* can records, or counts, follow theta? */
     int bounded; /* is the prior of the sites' parameters cut off? */
     struct pool_given given;
+    struct {
+        int made, mean; /* are sites mirrored? which parameter is their mean? */
+        double records, at; /* the point for records, and for their mean */
+    } mirror;
 
     /* State: with these restored, a run continues bit for bit. */
     double *at;           /* what is shared */
@@ -147,6 +151,10 @@ double pool_prior_of_parameters(struct pool_records *pool, const double *phi);
 void pool_walks_create(struct pool_records *pool);
 void pool_walks_start(struct pool_records *pool, const double *sd);
 void pool_walks_move(struct pool_records *pool, int learning);
+
+/* pool/mirrored_sites.c: room for the maps, and a move of a round */
+void pool_mirror_create(struct pool_records *pool);
+void pool_mirror_move(struct pool_records *pool);
 
 /* pool/parameters_nuts.c: room for these, where there are gradients; views of the store; a new one;
  * and a transition, which needs the complete-data statistic of all sites. Returns its leapfrog

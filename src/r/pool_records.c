@@ -20,6 +20,13 @@ static void *read(SEXP problem) {
     s->heads.at = read_places(partial, "head", &s->heads.count);
     s->shown.at = read_places(partial, "show", &s->shown.count);
     s->reference = REAL(list_element(partial, "reference"));
+    SEXP mirror = optional_element(partial, "mirror");
+    if (mirror && !Rf_isNull(mirror)) {
+        s->mirror.made = 1;
+        s->mirror.mean = Rf_asInteger(list_element(mirror, "mean"));
+        s->mirror.records = list_number(mirror, "records");
+        s->mirror.at = list_number(mirror, "at");
+    }
     s->sites = (int)Rf_xlength(sites);
     s->site = plugin_memory((size_t)s->sites, sizeof *s->site);
     for (int j = 0; j < s->sites; ++j) {

@@ -287,4 +287,9 @@ void augment_start_map(struct augment *a);
  * and keeps it. */
 int augment_try_map(struct augment *a);
 
+/* By how much the energy of the noise would fall, tempered in warmup; and the map that it was asked
+ * for made, with theta_new. */
+double augment_map_fall(struct augment *a);
+void augment_keep_map(struct augment *a);
+
 #endif

@@ -61,7 +61,7 @@ static double log_marginal(struct augment *a, const double *c, const double *the
                                        maps_of(a)->slope_complete, maps_of(a)->slope_kept);
 }
 
-static void keep_mapped(struct augment *a) {
+void augment_keep_map(struct augment *a) {
     const int *turned = maps_of(a)->turned;
     for (ptrdiff_t start = 0; start < a->n; start += a->block.most_moved) {
         const int m = augment_block_at(a, start, a->block.most_moved);
@@ -74,17 +74,21 @@ static void keep_mapped(struct augment *a) {
     memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
 }
 
-int augment_try_map(struct augment *a) {
+double augment_map_fall(struct augment *a) {
     sum_mapped(a);
     a->count.work += a->cost.map;
-    const double fall =
-        augment_total_energy(a, &a->residual) - augment_total_energy(a, &a->candidate);
+    return *a->adapt.temper *
+           (augment_total_energy(a, &a->residual) - augment_total_energy(a, &a->candidate));
+}
+
+int augment_try_map(struct augment *a) {
+    const double fall = augment_map_fall(a);
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
     a->theta_new[a->model.marginal->residual] += maps_of(a)->log_residual;
     const double gain = log_marginal(a, a->complete_after, a->theta_new) -
                         log_marginal(a, a->complete, a->theta) + maps_of(a)->log_volume;
-    const int accepted = -(*a->adapt.temper * fall + gain) < rng_exponential(a->rng) &&
+    const int accepted = -(fall + gain) < rng_exponential(a->rng) &&
                          (!model_is_cut(&a->model) || augment_draw_within(a, a->complete_after));
-    if (accepted) keep_mapped(a);
+    if (accepted) augment_keep_map(a);
     return accepted;
 }
