@@ -305,3 +305,48 @@ test_that("chains start with means between the bounds, sites of a long walk too:
     expect_gt(min(apply(starts, 1L, stats::sd)), 1)
   }
 })
+
+test_that("sites of which squares alone are known have means on both sides, as the prior weighs them", {
+  skip_on_cran() # takes long; `make test` runs it
+  st <- stat_sums(~ I(y^2), list(y = c(-1, 3)), rescale = FALSE, outside = "none")
+  sites <- lapply(c(a = 30, b = 36), function(v) as_release(c("y^2" = v), st, mech_gaussian(sd = 3), n = 40))
+  fit <- without_words(sample_posterior(sites, model_normal(), pool = "partial", method = "augment", chains = 2, iter = 2500, warmup = 500, seed = 1))
+  mean <- posterior::extract_variable_matrix(fit$draws, "mean")
+  expect_lt(posterior::rhat(mean), 1.05)
+  # the release is the same for all means mirrored at 0: given their distance, the prior normal(1, 4 sd) decides the side
+  sd <- 4 * posterior::extract_variable_matrix(fit$draws, "sd")
+  density <- function(at) dnorm(at, 1, sd)
+  below <- density(-abs(mean)) / (density(abs(mean)) + density(-abs(mean)))
+  expect_near_mean((mean < 0) - below, 0, errors = 4)
+  # one site may be on the other side
+  one <- posterior::extract_variable_matrix(fit$draws, "mean[a]")
+  expect_true(any(sign(one) != sign(mean)))
+  # an odd power tells the side
+  odd <- lapply(c(a = 30, b = 36), function(v) as_release(c(y = 2, "y^2" = v), stat_sums(~ y + I(y^2), list(y = c(-1, 3)), rescale = FALSE), mech_gaussian(sd = 3), n = 40))
+  bound <- fit$bound
+  expect_null(internal("mirror_of_sites")(fit$problem, bound, list(places = 1:2), odd))
+  expect_identical(fit$problem$partial$mirror[c("records", "at")], list(records = 0, at = -1))
+})
+
+test_that("sites mirrored where bounds clamp other records: draws from the prior, weighted by the noise", {
+  skip_on_cran() # takes long; `make test` runs it
+  st <- stat_sums(~ I(y^2), list(y = c(-1, 3)), rescale = FALSE)
+  value <- c(a = 7, b = 12)
+  sites <- lapply(value, function(v) as_release(c("y^2" = v), st, mech_gaussian(sd = 2), n = 2))
+  fit <- without_words(sample_posterior(sites, model_normal(), pool = "partial", method = "augment", chains = 2, iter = 4500, warmup = 500, seed = 1))
+  set.seed(2)
+  size <- 300000
+  prior <- internal("prior_draws")(fit, size)
+  log_weight <- 0
+  for (site in 1:2) {
+    mean <- prior[, "(Intercept)"] + prior[, "sd[mean]"] * rnorm(size)
+    sd <- prior[, "sigma"] * exp(prior[, "sd[log(sd)]"] * rnorm(size))
+    squares <- sapply(1:2, function(i) pmin(pmax(mean + sd * rnorm(size), -1), 3)^2)
+    log_weight <- log_weight + dnorm(value[[site]], rowSums(squares), 2, log = TRUE)
+  }
+  drawn <- function(name) posterior::extract_variable_matrix(fit$draws, name)
+  expect_weighted_mean((drawn("mean[b]") < 0) + 0, mean < 0, log_weight)
+  expect_weighted_mean((drawn("mean[b]") < 2) + 0, mean < 2, log_weight)
+  expect_weighted_mean((drawn("mean") < 0) + 0, prior[, "(Intercept)"] < 0, log_weight)
+  expect_weighted_mean(log(drawn("sd[b]")), log(sd), log_weight)
+})
