@@ -81,7 +81,7 @@ struct pool_records {
     int bounded; /* is the prior of the sites' parameters cut off? */
     struct pool_given given;
     struct {
-        int made, mean; /* are sites mirrored? which parameter is their mean? */
+        int made, mean;     /* are sites mirrored? which parameter is their mean? */
         double records, at; /* the point for records, and for their mean */
     } mirror;
 

@@ -74,7 +74,7 @@ test_that("sensitivities are bounds, and L1 and that of an added record are atta
     spec <- internal("statistic_spec")(st)
     dummy <- !is.na(st$columns$level)
     numbers <- sum(!dummy)
-    # numbers are rows of v, a record after the other, levels are in `level`; the numbers' sizes, or those of the change from one record to the other
+    # numbers are rows of v, a record after the other, levels are in `level`; the sizes of the numbers, or of the change from one record to the other
     level <- NULL
     components <- function(v, record) {
       m <- st$columns$lower[!dummy] + t(v[, (record - 1) * numbers + seq_len(numbers), drop = FALSE]) * (st$columns$upper - st$columns$lower)[!dummy]
