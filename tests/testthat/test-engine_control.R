@@ -8,9 +8,9 @@ test_that("every method takes its own entries and refuses those of others", {
   refused(run("collapse", passes = 2), "must be empty for method \"collapse\"")
   refused(run("naive", passes = 0), "must be empty for method \"naive\"")
   refused(run("clt", passes = 0), "positive whole number")
-  refused(run("augment", sampler = "gibbs"), "only passes for method \"augment\"")
+  refused(run("augment", sampler = "gibbs"), "only the entries passes for method \"augment\"")
   # the method that "auto" takes
-  refused(run("auto", sampler = "gibbs"), "only passes for method \"augment\"")
+  refused(run("auto", sampler = "gibbs"), "only the entries passes for method \"augment\"")
   refused(run("auto", pases = 1), "but has pases")
   refused(run("auto", passes = 1, 3), "must be a named list")
   refused(run("augment", passes = 1, passes = 2), "each entry only once, but has passes")

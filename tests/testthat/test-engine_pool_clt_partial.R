@@ -109,8 +109,8 @@ test_that("a linear regression by clt is what the exact engine says, also in a w
   })
   for (walk in c(FALSE, TRUE)) {
     pool <- partial_pooling(walk = walk, covariates = "separate")
-    exact <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, chains = 2, iter = 1100, warmup = 400, seed = 1))
-    fit <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, method = "clt", chains = 2, iter = 1100, warmup = 400, seed = 1))
+    exact <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, chains = 2, iter = 1500, warmup = 500, seed = 1))
+    fit <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, method = "clt", chains = 2, iter = 1500, warmup = 500, seed = 1))
     expect_identical(posterior::variables(fit$draws), posterior::variables(exact$draws))
     names <- posterior::variables(fit$draws)
     same_posterior(exact$draws, fit$draws, list(names, names), apart = 0.2, wide = 0.2)

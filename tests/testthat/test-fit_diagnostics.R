@@ -283,7 +283,7 @@ test_that("totals that cannot be, and totals at their limit, are warned of and i
     classes <- warned(table <- summary(fit))
     list(classes = setdiff(classes, short), shown = utils::capture.output(print(table)), lines = attr(table, "warnings"))
   }
-  for (case in list(list(c(6000, 2000), "limit", "At the limit .*: y \\("), list(c(9000, 2000), "impossible", "No 1,000 records .*: y \\("))) {
+  for (case in list(list(c(6000, 2000), "limit", "At the limit .*: y \\("), list(c(9000, 2000), "impossible", "No data set of 1,000 records .*: y \\("))) {
     found <- fit_of(case[[1]])
     expect_identical(found$warned, paste0("noiseaware_warning_", case[[2]]))
     expect_identical(found$summary$classes, found$warned)
