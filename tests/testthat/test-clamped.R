@@ -329,7 +329,7 @@ test_that("with factors, what is left is that of simulated records", {
 
 test_that("with factors and bounds that bind the posterior is close to that of 'augment'", {
   skip_on_cran() # takes long; `make test` runs it
-  release <- simulate_release(crossed_records(2000), crossed_statistic, mech_laplace(epsilon = 5))
+  release <- simulate_release(crossed_records(2000), crossed_statistic, mech_laplace(epsilon = 3))
   exact <- sample_posterior(release, model_lm(factors = "independent"), method = "augment", chains = 2, iter = 1400, seed = 3)
   fit <- sample_posterior(release, model_lm(), method = "clt", chains = 2, iter = 2000, seed = 4)
   expect_identical(fit$problem$sampler, "totals")
