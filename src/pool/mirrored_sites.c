@@ -4,10 +4,10 @@
  *
  *   x' = 2 g - x,   mean_j' = 2 g - mean_j,   mean' = 2 g - mean.
  *
- * Accepted by the ratio of p(shared) prod_j N(phi_j | shared) eta(z_j | s_j): the density of the
- * records given their mean stays, the map has the volume 1 and is its own inverse. eta is compared
- * since bounds that are not symmetric about g clamp other records. R says where it may be made
- * (mirror_of_sites() in R/engine_pool_records.R).
+ * One site alone only if means vary between sites. Accepted by the ratio of p(shared) prod_j
+ * N(phi_j | shared) eta(z_j | s_j): the density of the records given their mean stays, the map has
+ * the volume 1 and is its own inverse. eta is compared since bounds that are not symmetric about g
+ * clamp other records. R says where it may be made (mirror_of_sites() in R/engine_pool_records.R).
  *
  * Invariants: as in pool/gibbs_chain.c. Cost: two passes over the records that are mirrored.
  */
@@ -70,10 +70,11 @@ static void mirror(struct pool_records *s, int first, int end) {
 }
 
 void pool_mirror_move(struct pool_records *s) {
-    /* all, one, or none: see records/reflections.c */
-    const ptrdiff_t which = augment_choose(s->rng, 3);
+    const int apart = is_listed(s->mirror.mean, s->spread.varying, s->spread.which);
+    /* all, none (see records/reflections.c), or one */
+    const ptrdiff_t which = augment_choose(s->rng, 2 + apart);
     if (which == 0) mirror(s, 0, s->sites);
-    if (which != 1) return;
+    if (which != 2) return;
     const int j = (int)augment_choose(s->rng, s->sites);
     mirror(s, j, j + 1);
 }

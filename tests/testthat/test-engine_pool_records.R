@@ -321,6 +321,10 @@ test_that("sites of which squares alone are known have means on both sides, as t
   # one site may be on the other side
   one <- posterior::extract_variable_matrix(fit$draws, "mean[a]")
   expect_true(any(sign(one) != sign(mean)))
+  # where all sites have one mean, no site is mirrored alone: as totals without records say
+  by <- function(method) without_words(sample_posterior(sites, model_normal(), pool = partial_pooling(~ sd), method = method, chains = 2, iter = 1500, warmup = 500, seed = 1))
+  common <- list(by("augment"), by("collapse"))
+  for (of in list(function(fit) abs(parameter_draws(fit, "mean")), function(fit) log(parameter_draws(fit, "sd[a]")))) expect_agreement(of(common[[1]]), of(common[[2]]))
   # an odd power tells the side
   odd <- lapply(c(a = 30, b = 36), function(v) as_release(c(y = 2, "y^2" = v), stat_sums(~ y + I(y^2), list(y = c(-1, 3)), rescale = FALSE), mech_gaussian(sd = 3), n = 40))
   bound <- fit$bound
@@ -333,20 +337,25 @@ test_that("sites mirrored where bounds clamp other records: draws from the prior
   st <- stat_sums(~ I(y^2), list(y = c(-1, 3)), rescale = FALSE)
   value <- c(a = 7, b = 12)
   sites <- lapply(value, function(v) as_release(c("y^2" = v), st, mech_gaussian(sd = 2), n = 2))
-  fit <- without_words(sample_posterior(sites, model_normal(), pool = "partial", method = "augment", chains = 2, iter = 4500, warmup = 500, seed = 1))
-  set.seed(2)
-  size <- 300000
-  prior <- internal("prior_draws")(fit, size)
-  log_weight <- 0
-  for (site in 1:2) {
-    mean <- prior[, "(Intercept)"] + prior[, "sd[mean]"] * rnorm(size)
-    sd <- prior[, "sigma"] * exp(prior[, "sd[log(sd)]"] * rnorm(size))
-    squares <- sapply(1:2, function(i) pmin(pmax(mean + sd * rnorm(size), -1), 3)^2)
-    log_weight <- log_weight + dnorm(value[[site]], rowSums(squares), 2, log = TRUE)
+  # sites may have means of their own, or one mean, which is then mirrored in all of them
+  for (pool in list("partial", partial_pooling(~ sd))) {
+    fit <- without_words(sample_posterior(sites, model_normal(), pool = pool, method = "augment", chains = 2, iter = 4500, warmup = 500, seed = 1))
+    own <- "mean[b]" %in% posterior::variables(fit$draws)
+    set.seed(2)
+    size <- 300000
+    prior <- internal("prior_draws")(fit, size)
+    log_weight <- 0
+    for (site in 1:2) {
+      mean <- prior[, "(Intercept)"] + if (own) prior[, "sd[mean]"] * rnorm(size) else 0
+      sd <- prior[, "sigma"] * exp(prior[, "sd[log(sd)]"] * rnorm(size))
+      squares <- sapply(1:2, function(i) pmin(pmax(mean + sd * rnorm(size), -1), 3)^2)
+      log_weight <- log_weight + dnorm(value[[site]], rowSums(squares), 2, log = TRUE)
+    }
+    drawn <- function(name) posterior::extract_variable_matrix(fit$draws, name)
+    of_site <- drawn(if (own) "mean[b]" else "mean")
+    expect_weighted_mean((of_site < 0) + 0, mean < 0, log_weight)
+    expect_weighted_mean((of_site < 2) + 0, mean < 2, log_weight)
+    expect_weighted_mean((drawn("mean") < 0) + 0, prior[, "(Intercept)"] < 0, log_weight)
+    expect_weighted_mean(log(drawn("sd[b]")), log(sd), log_weight)
   }
-  drawn <- function(name) posterior::extract_variable_matrix(fit$draws, name)
-  expect_weighted_mean((drawn("mean[b]") < 0) + 0, mean < 0, log_weight)
-  expect_weighted_mean((drawn("mean[b]") < 2) + 0, mean < 2, log_weight)
-  expect_weighted_mean((drawn("mean") < 0) + 0, prior[, "(Intercept)"] < 0, log_weight)
-  expect_weighted_mean(log(drawn("sd[b]")), log(sd), log_weight)
 })
