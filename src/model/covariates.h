@@ -220,6 +220,17 @@ int covariates_update(struct covariates *cov, const struct moments *moments, con
                       double n, int cut, struct rng *rng, double *theta);
 int covariates_is_cut(const struct covariates *cov);
 
+/* Mean and covariance from that distribution; its log density in theta's coordinates; do they lie
+ * where the prior lets them? And the covariance's factor, dense. */
+void covariates_draw_niw(struct covariates *cov, const struct niw *niw, struct rng *rng,
+                         double *theta);
+double covariates_niw_density(struct covariates *cov, const struct niw *niw, const double *theta);
+int covariates_is_within(struct covariates *cov, const double *theta);
+void covariates_unpack(const struct covariates *cov, const double *theta, double *chol);
+
+/* places among a block's coordinates, see contract/coordinates.h */
+static inline int covariates_packed(int i, int j) { return i * (i + 1) / 2 + j; }
+
 /* Log of the integral over their part of theta, as the model's hook; adds to the
  * gradient. Where there are no lone ones. */
 double covariates_marginal(struct covariates *cov, const double *c, double n, double *gradient);

@@ -12,16 +12,10 @@
  * of contract/coordinates.h and base/sticks.h. Known values stay fixed.
  *
  * Innovations: x = mean + L u, u standard normal; a level's is a uniform
- * (model/categorical_draw.c). Updates are conjugate (normal-inverse-Wishart, Dirichlet).
+ * (model/categorical_draw.c). The prior of mean and sd may be truncated. Updates:
+ * model/covariates_update.c.
  *
- * The prior of mean and sd may be truncated (Kazan & Reiter 2025): the joint distribution of both,
- * times the indicator that they are within bounds. Then draws are made from the conjugate
- * distribution until one is within them; after MOST_TRIES, slice sampling makes a step from the
- * current value. The probability of this depends on the records alone, and either step leaves
- * p(mean, cov | records) invariant.
- *
- * Cost: O(normal^2) per record and
- * O(normal^3) per update.
+ * Cost: O(normal^2) per record.
  */
 #include "model/covariates_factors.h"
 #include "model/covariates_independent.h"
@@ -29,17 +23,11 @@
 
 #include "base/dist.h"
 #include "base/linalg.h"
-#include "base/slice.h"
 
 #include <Rmath.h>
 #undef df /* the name of a field here */
 
-enum { MOST_TRIES = 50 };
-
-/* places among a block's coordinates, see contract/coordinates.h */
-static int packed(int i, int j) { return i * (i + 1) / 2 + j; }
-
-static void unpack_chol(const struct covariates *cov, const double *theta, double *chol) {
+void covariates_unpack(const struct covariates *cov, const double *theta, double *chol) {
     unpack_cholesky(cov->normal, theta + cov->at_chol, cov->normal, chol);
 }
 
@@ -232,9 +220,8 @@ int covariates_is_cut(const struct covariates *cov) { return cov->within.lower |
 
 /* ---- prior -------------------------------------------------------------- */
 
-/* mean and cov from that distribution */
-static void draw_niw(struct covariates *cov, const struct niw *niw, struct rng *rng,
-                     double *theta) {
+void covariates_draw_niw(struct covariates *cov, const struct niw *niw, struct rng *rng,
+                         double *theta) {
     const int p = cov->normal;
     if (cov->cov_chol) {
         memcpy(cov->work.chol, cov->cov_chol, (size_t)p * (size_t)p * sizeof(double));
@@ -250,12 +237,11 @@ static void draw_niw(struct covariates *cov, const struct niw *niw, struct rng *
             linalg_dot(i + 1, cov->work.chol + (size_t)i * p, cov->work.draw) / sqrt(niw->kappa);
 }
 
-/* Log density in theta's coordinates: d cov = prod_i 2 L_ii^(p - i) L_ii d theta
- * (i from 0). */
-static double niw_log_density(struct covariates *cov, const struct niw *niw, const double *theta) {
+/* d cov = prod_i 2 L_ii^(p - i) L_ii d theta (i from 0) */
+double covariates_niw_density(struct covariates *cov, const struct niw *niw, const double *theta) {
     const int p = cov->normal;
     double log_density = 0;
-    unpack_chol(cov, theta, cov->work.chol);
+    covariates_unpack(cov, theta, cov->work.chol);
     if (!cov->cov_chol) {
         /* tr(Psi Sigma^-1) = |L^-1 C|^2, column by column */
         for (int j = 0; j < p; ++j) {
@@ -266,13 +252,13 @@ static double niw_log_density(struct covariates *cov, const struct niw *niw, con
                 column[i] = (niw->scale_chol[(size_t)i * p + j] - sum) / row[i];
             }
             log_density -= 0.5 * linalg_dot(p - j, column + j, column + j);
-            log_density -= (niw->df + j) * theta[cov->at_chol + packed(j, j)];
+            log_density -= (niw->df + j) * theta[cov->at_chol + covariates_packed(j, j)];
         }
     }
     if (!cov->mean) {
         for (int i = 0; i < p; ++i) {
             cov->work.draw[i] = theta[cov->at_mean + i] - niw->mean[i];
-            log_density -= theta[cov->at_chol + packed(i, i)];
+            log_density -= theta[cov->at_chol + covariates_packed(i, i)];
         }
         linalg_forward(p, cov->work.chol, cov->work.draw);
         log_density -= 0.5 * niw->kappa * linalg_dot(p, cov->work.draw, cov->work.draw);
@@ -280,14 +266,13 @@ static double niw_log_density(struct covariates *cov, const struct niw *niw, con
     return log_density;
 }
 
-/* Do mean and sd lie where the prior lets them? */
-static int is_within(struct covariates *cov, const double *theta) {
+int covariates_is_within(struct covariates *cov, const double *theta) {
     const int p = cov->normal;
     const double *mean = theta + cov->at_mean;
     for (int i = 0; cov->within.lower && i < p; ++i)
         if (!(mean[i] >= cov->within.lower[i] && mean[i] <= cov->within.upper[i])) return 0;
     if (!cov->within.sd) return 1;
-    unpack_chol(cov, theta, cov->work.chol);
+    covariates_unpack(cov, theta, cov->work.chol);
     for (int i = 0; i < p; ++i) {
         const double *row = cov->work.chol + (size_t)i * p;
         if (!(linalg_dot(i + 1, row, row) <= cov->within.sd[i] * cov->within.sd[i])) return 0;
@@ -297,9 +282,9 @@ static int is_within(struct covariates *cov, const double *theta) {
 
 void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta) {
     do {
-        draw_niw(cov, &cov->prior, rng, theta);
+        covariates_draw_niw(cov, &cov->prior, rng, theta);
     } while (covariates_is_cut(cov) &&
-             !is_within(cov, theta)); /* R sees to the prior's mass there */
+             !covariates_is_within(cov, theta)); /* R sees to the prior's mass there */
     if (cov->joint)
         joint_rprior(cov, cov->work.chol, rng, theta);
     else
@@ -308,21 +293,21 @@ void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta) {
 }
 
 double covariates_dprior(struct covariates *cov, const double *theta) {
-    if (covariates_is_cut(cov) && !is_within(cov, theta)) return -INFINITY;
-    const double numbers = cov->normal > 0 ? niw_log_density(cov, &cov->prior, theta) : 0;
+    if (covariates_is_cut(cov) && !covariates_is_within(cov, theta)) return -INFINITY;
+    const double numbers = cov->normal > 0 ? covariates_niw_density(cov, &cov->prior, theta) : 0;
     const double factors = cov->joint ? joint_dprior(cov, cov->work.chol, theta)
                                       : factors_dprior(&cov->factors, theta);
     return numbers + factors + lones_dprior(&cov->lones, theta);
 }
 
-/* Adds the gradient of niw_log_density(). With R the columns of the prior's factor C and
+/* Adds the gradient of covariates_niw_density(). With R the columns of the prior's factor C and
  * sqrt(kappa) (mean - m), as far as the prior has them, the density holds -|Z|^2 / 2, Z = L^-1 R;
  * with Y = L^-T Z its slope is Y Z' in L, and -Y in R. */
 static void niw_gradient(struct covariates *cov, const struct niw *niw, const double *theta,
                          double *gradient) {
     const int p = cov->normal;
     double *z = cov->work.draw, *y = cov->work.mean, *packed_slope = gradient + cov->at_chol;
-    unpack_chol(cov, theta, cov->work.chol);
+    covariates_unpack(cov, theta, cov->work.chol);
     for (int column = cov->cov_chol ? p : 0; column < p + (cov->mean == NULL); ++column) {
         for (int i = 0; i < p; ++i)
             z[i] = column == p  ? sqrt(niw->kappa) * (theta[cov->at_mean + i] - niw->mean[i])
@@ -334,12 +319,14 @@ static void niw_gradient(struct covariates *cov, const struct niw *niw, const do
         for (int i = 0; column == p && i < p; ++i)
             gradient[cov->at_mean + i] -= sqrt(niw->kappa) * y[i];
         for (int i = 0; i < p; ++i) {
-            for (int j = 0; j < i; ++j) packed_slope[packed(i, j)] += y[i] * z[j];
-            packed_slope[packed(i, i)] += y[i] * z[i] * cov->work.chol[(size_t)i * p + i];
+            for (int j = 0; j < i; ++j) packed_slope[covariates_packed(i, j)] += y[i] * z[j];
+            packed_slope[covariates_packed(i, i)] +=
+                y[i] * z[i] * cov->work.chol[(size_t)i * p + i];
         }
     }
     for (int j = 0; j < p; ++j)
-        packed_slope[packed(j, j)] -= (cov->cov_chol ? 0 : niw->df + j) + (cov->mean ? 0 : 1);
+        packed_slope[covariates_packed(j, j)] -=
+            (cov->cov_chol ? 0 : niw->df + j) + (cov->mean ? 0 : 1);
 }
 
 void covariates_prior_gradient(struct covariates *cov, const double *theta, double *gradient) {
@@ -371,7 +358,7 @@ void covariates_pull_distribution(const struct covariates *cov, int width, const
 
 void covariates_set(struct covariates *cov, const double *theta) {
     memcpy(cov->mean_now, theta + cov->at_mean, (size_t)cov->normal * sizeof(double));
-    unpack_chol(cov, theta, cov->chol);
+    covariates_unpack(cov, theta, cov->chol);
     if (cov->joint)
         joint_set(cov, theta);
     else
@@ -427,7 +414,7 @@ void covariates_add_density(struct covariates *cov, int m, const double *const *
 /* M L = L': row i of M from the last column back */
 static void set_map(struct covariates *cov, const double *theta_new) {
     const int p = cov->normal;
-    unpack_chol(cov, theta_new, cov->work.chol);
+    covariates_unpack(cov, theta_new, cov->work.chol);
     for (int i = 0; i < p; ++i) {
         double *row = cov->map.matrix + (size_t)i * p;
         for (int j = i; j >= 0; --j) {
@@ -484,137 +471,4 @@ void covariates_move(struct covariates *cov, struct rng *rng, int m, const doubl
                       joint_shift(cov, i, m, cov->joint->mean_next, 1, cov->joint->mean_mapped));
         terms_sum(&cov->terms, cov->joint ? 0 : cov->map.shift[i], m, x_new[cov->column[i]]);
     }
-}
-
-/* ---- update ------------------------------------------------------------- */
-
-/* Of groups (contract/model_pooled_scatter.h): the covariance and the mean of all are drawn once
- * after set(), then the mean of each group that follows, so that the draws of all groups belong
- * together. */
-static int update_pooled(struct covariates *cov, const double *c, double n, struct rng *rng,
-                         double *theta) {
-    struct pooled_covariates *pooled = &cov->pooled;
-    const int p = cov->normal, stride = cov->marginal.stride;
-    const size_t size = (size_t)(cov->at_sticks - cov->at_mean) * sizeof(double);
-    if (!pooled->drawn) {
-        struct niw *of = &cov->posterior;
-        for (int i = 0; i < p; ++i)
-            for (int j = 0; j <= i; ++j)
-                of->scale_chol[(size_t)i * p + j] = pooled->scale[(size_t)j * stride + (size_t)i];
-        if (linalg_cholesky(p, of->scale_chol)) return PLUGIN_NUMERICAL;
-        of->df = pooled->df;
-        of->kappa = pooled->weight;
-        of->mean = pooled->mean;
-        draw_niw(cov, of, rng, theta);
-        memcpy(pooled->common, theta + cov->at_mean, size);
-        pooled->drawn = 1;
-    }
-    memcpy(theta + cov->at_mean, pooled->common, size);
-    unpack_chol(cov, theta, cov->work.chol);
-    const double own = n / (pooled->kappa + n), root = sqrt(pooled->kappa + n);
-    for (int i = 0; i < p; ++i) cov->work.draw[i] = rng_normal(rng) / root;
-    for (int i = 0; i < p; ++i) {
-        const double average = c[cov->moment[i]] / n + cov->centre[cov->moment[i]];
-        theta[cov->at_mean + i] +=
-            own * (average - theta[cov->at_mean + i]) +
-            linalg_dot(i + 1, cov->work.chol + (size_t)i * p, cov->work.draw);
-    }
-    return PLUGIN_OK;
-}
-
-/* The normal-inverse-Wishart distribution given n records. Its scale is the scatter about
- * the known mean, or about the average and the prior's mean. */
-static int condition_niw(struct covariates *cov, const struct moments *moments, const double *c,
-                         double n, const double *theta) {
-    const int p = cov->normal;
-    const struct niw *prior = &cov->prior;
-    struct niw *posterior = &cov->posterior;
-    const double *known = theta + cov->at_mean;
-    double *average = cov->work.draw, *distance = cov->work.mean;
-    for (int i = 0; i < p; ++i) {
-        average[i] = c[cov->moment[i]] / n; /* centred */
-        distance[i] =
-            average[i] + cov->centre[cov->moment[i]] - (cov->mean ? known[i] : prior->mean[i]);
-    }
-    if (!cov->cov_chol) {
-        const double weight = cov->mean ? n : prior->kappa * n / (prior->kappa + n);
-        for (int i = 0; i < p; ++i) {
-            for (int j = 0; j <= i; ++j) {
-                const double *row = prior->scale_chol + (size_t)i * p;
-                const double scatter = moments_product(moments, c, cov->moment[i], cov->moment[j]) -
-                                       n * average[i] * average[j] +
-                                       weight * distance[i] * distance[j];
-                posterior->scale_chol[(size_t)i * p + j] =
-                    linalg_dot(j + 1, row, prior->scale_chol + (size_t)j * p) + scatter;
-            }
-        }
-    }
-    if (!cov->cov_chol && linalg_cholesky(p, posterior->scale_chol)) return PLUGIN_NUMERICAL;
-    posterior->df = prior->df + n;
-    posterior->kappa = prior->kappa + n;
-    for (int i = 0; i < p && !cov->mean; ++i)
-        cov->work.mean[i] = prior->mean[i] + n * distance[i] / posterior->kappa;
-    posterior->mean = cov->work.mean;
-    return PLUGIN_OK;
-}
-
-static double cut_log_density(void *self, const double *theta) {
-    struct covariates *cov = self;
-    return is_within(cov, theta) ? niw_log_density(cov, &cov->posterior, theta) : -INFINITY;
-}
-
-/* A slice sampler's step for mean and cov. Widths are of the order of the
- * conjugate distribution's spread. */
-static void slice_niw(struct covariates *cov, struct rng *rng, double *theta) {
-    const int p = cov->normal;
-    const struct niw *niw = &cov->posterior;
-    int count = 0;
-    for (int i = 0; i < p; ++i) {
-        const double *row = (cov->cov_chol ? cov->cov_chol : niw->scale_chol) + (size_t)i * p;
-        const double sd = sqrt(linalg_dot(i + 1, row, row) / (cov->cov_chol ? 1 : niw->df));
-        if (!cov->mean) {
-            cov->slice.visited[count] = cov->at_mean + i;
-            cov->slice.width[count++] = 2 * sd / sqrt(niw->kappa);
-        }
-        for (int j = 0; j <= i && !cov->cov_chol; ++j) {
-            cov->slice.visited[count] = cov->at_chol + packed(i, j);
-            cov->slice.width[count++] = 2 * (j < i ? sd : 1) / sqrt(niw->df);
-        }
-    }
-    slice_sweep(count, cov->slice.visited, cov->slice.width, cut_log_density, cov, rng, theta);
-}
-
-static void update_niw(struct covariates *cov, int cut, struct rng *rng, double *theta) {
-    if (!cut) {
-        draw_niw(cov, &cov->posterior, rng, theta);
-        return;
-    }
-    const size_t size = (size_t)(cov->at_sticks - cov->at_mean) * sizeof(double);
-    memcpy(cov->slice.theta + cov->at_mean, theta + cov->at_mean, size);
-    for (int k = 0; k < MOST_TRIES; ++k) {
-        draw_niw(cov, &cov->posterior, rng, cov->slice.theta);
-        if (!is_within(cov, cov->slice.theta)) continue;
-        memcpy(theta + cov->at_mean, cov->slice.theta + cov->at_mean, size);
-        return;
-    }
-    slice_niw(cov, rng, theta);
-}
-
-int covariates_update(struct covariates *cov, const struct moments *moments, const double *c,
-                      double n, int cut, struct rng *rng, double *theta) {
-    const int own = !cov->joint || cov->joint->effects == 0;
-    if (cov->pooled.used) {
-        const int status = update_pooled(cov, c, n, rng, theta);
-        if (status != PLUGIN_OK) return status;
-    } else if (own && cov->normal > 0 && !(cov->mean && cov->cov_chol)) {
-        const int status = condition_niw(cov, moments, c, n, theta);
-        if (status != PLUGIN_OK) return status;
-        update_niw(cov, cut && covariates_is_cut(cov), rng, theta);
-    }
-    if (!cov->joint)
-        factors_update(&cov->factors, cov->centre, c, n, rng, theta);
-    else if (joint_update(cov, c, n, rng, theta) != PLUGIN_OK)
-        return PLUGIN_NUMERICAL;
-    lones_update(&cov->lones, c, n, rng, theta);
-    return PLUGIN_OK;
 }
